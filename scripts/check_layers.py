@@ -34,6 +34,7 @@ MODULES = {
     "data": "core* config",
     "data/storage": "core*",
     "data/container": "core* data data/storage",
+    "data/archive": "core* data/storage",
     "data/image/pixels": "data/storage",
     "data/image/jpeg": "core data/image/pixels",
     "data/image/tiff": "core data/storage",
@@ -42,6 +43,7 @@ MODULES = {
     "data/resample": "kernels data/storage data/image",
     "data/transform": "core* config kernels data data/image* data/resample",
     "data/dataset": "core* config data data/storage data/container data/bands",
+    "data/arrays": "core* data data/storage data/archive",
     "data/shard": "core* data data/storage data/container data/image",
     "data/pack": "core* config data data/container data/image* data/resample data/shard",
     "data/cache": "core* config data data/image",
@@ -79,7 +81,7 @@ MODULES = {
     "proof/remedy": "core* proof/operation",
     "proof": "core* model model/script engine/device proof/operation proof/remedy proof/rules",
 
-    "weights/file": "core* data/storage engine/files",
+    "weights/file": "core* data/storage data/archive engine/files",
     "weights/names": "core",
     "weights/load": "core* model weights/file weights/names",
 
@@ -131,6 +133,7 @@ SINGLE_HEADERS = {
 FRONT_DOORS = {
     "config/config.h": "config/table",
     "data/detect_layout.cpp": "data*",
+    "data/found_text.cpp": "data*",
     "data/open_datasets.cpp": "data*",
     "data/open_labelled.cpp": "data*",
     "data/open_loose.cpp": "data*",
@@ -148,7 +151,7 @@ LIBRARIES = {  # a pattern of third-party headers: modules that may include them
     r"hdf5\.h|matio\.h": "data/container",
     r"tiffio\.h": "data/image/tiff",
     r"png\.h|gif_lib\.h": "data/image",
-    r"zlib\.h": "data/container data/image data/dataset weights/file",
+    r"zlib\.h": "data/container data/archive data/image data/arrays",
     r"torch/nn/modules": "model* weights/load",
     r"torch/csrc/distributed|gloo/": "engine/group/c10d",
     r"torch/script\.h|torch/csrc/jit/serialization": "torchscript",

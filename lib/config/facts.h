@@ -26,7 +26,7 @@ struct DataFacts {
   bool has_fixed_size = false;             ///< samples stay as they are: neither cropped, nor resized, nor mirrored
   /// Per channel, of samples that are floats; empty for bytes.
   std::vector<double> input_mean = {}, input_deviation = {};
-  int64_t input_samples = 0;  ///< that these were measured on
+  int64_t input_samples = 0;  ///< that these were measured on; 0: those of the run that the weights come from
   /// Of images with more than 8 bits: how many were looked at, what 0.1 and 99.9 % of their numbers lie below, and
   /// whether that is little of the range of their kind.
   int64_t wide_images = 0;

@@ -42,7 +42,7 @@ struct Interval {
   static Interval seconds(double s) { return {Unit::seconds, s}; }
 };
 
-enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp, shards, clips, hdf5 };
+enum class DatasetType { automatic, idx, cifar, numpy, folder, csv, biwi, w300lp, shards, clips, hdf5 };
 /// Which frames of a video make a clip: spread over all of it, or so many apart from a place drawn at random.
 enum class FrameSampling { uniform, stride };
 /// What stands between the fields of a CSV file; automatic: told from its first line.

@@ -129,6 +129,8 @@ template <template <typename> class Pick>
 struct ModelOptionsOf {
   std::string model = "small_cnn";
   std::string init_from;            ///< file with starting weights, or a run or checkpoint; empty: none
+  bool fresh_head = false;          ///< the classifier starts at random, whatever init_from has
+  double init_norm_eps = 0;         ///< epsilon of the batch norms that init_from was trained with; 0: the library's
   bool zero_init_residual = false;  ///< last batch norm of each residual block starts at 0
   Pick<double> drop_rate{};         ///< dropout before the classifier; auto: what the network is usually trained with
   Pick<double> drop_path_rate{};    ///< stochastic depth of the last residual branch; auto: as above

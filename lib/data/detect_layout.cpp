@@ -2,13 +2,17 @@
 #include "data/detect_layout.h"
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <utility>
 
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
-#include "core/system/file_system.h"
+#include "data/dataset/csv_manifest.h"
 #include "data/dataset/hdf5_names.h"
+#include "data/found_text.h"
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
@@ -16,15 +20,29 @@ namespace {
 
 constexpr size_t kMaxNamed = 5;
 
-/// Whether data_dir is a CSV file instead of a folder.
-bool is_csv_file(const config::DataOptions& options) {
+/// Whether data_dir is a list of images instead of a folder.
+bool is_list_file(const config::DataOptions& options) {
   const bool may_be = options.dataset == config::DatasetType::automatic || options.dataset == config::DatasetType::csv;
-  return may_be && core::ends_with(options.data_dir, ".csv") && !is_directory(options.data_dir);
+  return may_be && has_list_name(options.data_dir) && !is_directory(options.data_dir);
+}
+
+bool is_numpy_file(const config::DataOptions& options) {
+  const bool may_be =
+      options.dataset == config::DatasetType::automatic || options.dataset == config::DatasetType::numpy;
+  return may_be && core::ends_with(options.data_dir, ".npz") && !is_directory(options.data_dir);
 }
 
 std::unique_ptr<Layout> csv_layout(const config::DataOptions& options) {
-  if (is_csv_file(options)) return make_csv_file_layout(options);
+  if (is_list_file(options)) return make_csv_file_layout(options);
   return config::learns_numbers(options.task) ? make_csv_target_layout(options) : make_csv_layout(options);
+}
+
+std::vector<std::string> folders_in(const std::string& place) {
+  std::vector<std::string> folders;
+  for (const std::string& name : names_in(place)) {
+    if (name[0] != '.' && is_directory(place + "/" + name)) folders.push_back(name);
+  }
+  return folders;
 }
 
 bool has_class_folders(const config::DataOptions& options) {
@@ -32,43 +50,35 @@ bool has_class_folders(const config::DataOptions& options) {
   return !TreeWalker(options.follow_symlinks, ignored).folders_in(options.data_dir).empty();
 }
 
-/// The CSV files of a folder of which none is a split, as a sentence for a hint; empty: there is none.
-std::string csv_files_text(const config::DataOptions& options) {
-  std::vector<core::DirectoryEntry> entries;
-  core::posix_file_system().list(options.data_dir, entries);
+/// The lists of a folder of which none is a split, as a sentence for a hint; empty: there is none.
+std::string lists_text(const config::DataOptions& options) {
   std::vector<std::string> names;
-  for (const core::DirectoryEntry& entry : entries) {
-    if (core::ends_with(entry.name, ".csv")) names.push_back(entry.name);
+  for (const std::string& name : names_in(options.data_dir)) {
+    if (has_list_name(name) && !core::ends_with(name, ".txt")) names.push_back(name);
   }
   if (names.empty()) return "";
-  std::sort(names.begin(), names.end());
   const std::string first = core::printable(names.front());
   if (names.size() > kMaxNamed) names.resize(kMaxNamed);
   return core::format("it holds {}: to train on one, --data-dir {}/{} with --val-fraction 0.1\n",
                       core::list_text(names), core::printable(options.data_dir), first);
 }
 
-/// Where images lie in the folder itself, a sentence for a hint; empty: none do.
-std::string loose_images_text(const config::DataOptions& options) {
-  std::vector<core::DirectoryEntry> entries;
-  core::posix_file_system().list(options.data_dir, entries);
-  const auto count = std::count_if(entries.begin(), entries.end(),
-                                   [](const core::DirectoryEntry& entry) { return has_image_name(entry.name); });
-  if (count == 0) return "";
-  return core::format(
-      "{} lie{} in it, but no folder per class: give the folder above, or list images with their classes "
-      "in a CSV file; train predict takes loose images\n",
-      core::counted(static_cast<int64_t>(count), "image"), count == 1 ? "s" : "");
-}
-
 void check_data_dir(const config::DataOptions& options) {
   if (is_directory(options.data_dir)) return;
-  if (core::file_exists(options.data_dir) && (has_hdf5_name(options.data_dir) || is_csv_file(options))) {
+  const bool is_there = core::file_exists(options.data_dir);
+  if (is_there && (has_hdf5_name(options.data_dir) || is_list_file(options) || is_numpy_file(options))) {
     return;  // the file itself
   }
-  const char* const cause = core::file_exists(options.data_dir) ? "is not a folder" : "does not exist";
+  const std::string kind = is_there ? file_found_text(options.data_dir) : "";
+  if (!kind.empty()) {
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("the data folder {} is not a folder, it {}", core::printable(options.data_dir),
+                                   kind.substr(0, kind.find(": "))),
+                      kind.substr(kind.find(": ") + 2) + "\n" + expected_data_tree(options));
+  }
   throw core::Error(core::ErrorKind::no_input,
-                    core::format("the data folder {} {}", core::printable(options.data_dir), cause),
+                    core::format("the data folder {} {}", core::printable(options.data_dir),
+                                 is_there ? "is not a folder" : "does not exist"),
                     expected_data_tree(options));
 }
 
@@ -79,13 +89,208 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool h
     throw core::Error(core::ErrorKind::no_input,
                       core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
                                    core::printable(options.train_split)),
-                      csv_files_text(options) +
+                      found_text(options.data_dir) + lists_text(options) +
                           "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
                           "training split, name it with --train-split\n" +
                           expected_data_tree(options));
   }
   return has_videos ? make_clip_layout(options, /*root_is_train=*/!has_train)
                     : make_folder_layout(options, /*root_is_train=*/!has_train);
+}
+
+std::unique_ptr<Layout> as(config::DatasetType type, std::unique_ptr<Layout> layout) {
+  layout->type = type;
+  return layout;
+}
+
+/// Whether the training split is a folder of class folders, as far as their number tells.
+bool has_train_classes(const config::DataOptions& options) {
+  return folders_in(options.data_dir + "/" + options.train_split).size() >= 2;
+}
+
+/// What has the training split under its own name, class folders left out; null: nothing.
+std::unique_ptr<Layout> layout_by_name(const config::DataOptions& options) {
+  using Type = config::DatasetType;
+  auto idx = make_idx_layout(options);
+  if (idx->has_split(options.train_split)) return as(Type::idx, std::move(idx));
+  auto cifar = make_cifar_layout(options);
+  if (cifar->has_split(options.train_split)) return as(Type::cifar, std::move(cifar));
+  if (core::file_exists(options.data_dir + "/" + options.train_split + ".csv")) {
+    return as(Type::csv, csv_layout(options));
+  }
+  auto shards = make_shard_layout(options);
+  if (shards->has_split(options.train_split)) return as(Type::shards, std::move(shards));
+  if (!hdf5_files_of(options.data_dir, options.train_split).empty()) return as(Type::hdf5, make_hdf5_layout(options));
+  if (has_train_classes(options)) return nullptr;
+  auto list = csv_layout(options);
+  if (list->has_split(options.train_split)) return as(Type::csv, std::move(list));
+  auto numpy = make_numpy_layout(options);
+  if (numpy->has_split(options.train_split)) return as(Type::numpy, std::move(numpy));
+  return nullptr;
+}
+
+/// Where the root's folders are taken for classes, as ever, and not for folders of images beside a list.
+bool has_root_classes(const config::DataOptions& options) {
+  const std::vector<std::string> folders = folders_in(options.data_dir);
+  const auto is_other = [](std::string name) {
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const char* const word :
+         {"image", "img", "jpg", "train", "test", "val", "annotation", "data", "label", "final_"}) {
+      if (name.rfind(word, 0) == 0) return true;
+    }
+    return false;
+  };
+  return options.val_fraction > 0 && folders.size() >= 2 && std::none_of(folders.begin(), folders.end(), is_other);
+}
+
+constexpr const char* kTrainLists[] = {"annotations/trainval.txt",
+                                       "annotations/list.txt",
+                                       "meta/train.txt",
+                                       "train_labels",
+                                       "train-labels",
+                                       "trainLabels",
+                                       "train_list",
+                                       "train_annotations",
+                                       "training_labels",
+                                       "labels",
+                                       "annotations",
+                                       "metadata",
+                                       "list"};
+constexpr const char* kTrainFolders[] = {"Train",          "TRAIN",     "training",     "Training",
+                                         "TRAINING",       "train_set", "training_set", "Final_Training/Images",
+                                         "Training/Images"};
+/// The same of the splits that may validate, by their usual names.
+constexpr std::pair<const char*, const char*> kOtherNames[] = {{"val", "Val"},
+                                                               {"val", "VAL"},
+                                                               {"val", "Validation"},
+                                                               {"val", "VALIDATION"},
+                                                               {"val", "Valid"},
+                                                               {"val", "VALID"},
+                                                               {"val", "val_set"},
+                                                               {"val", "validation_set"},
+                                                               {"val", "dev"},
+                                                               {"val", "val_labels"},
+                                                               {"val", "val-labels"},
+                                                               {"val", "valid_labels"},
+                                                               {"val", "validation_labels"},
+                                                               {"val", "val_list"},
+                                                               {"val", "val_annotations"},
+                                                               {"test", "Test"},
+                                                               {"test", "TEST"},
+                                                               {"test", "testing"},
+                                                               {"test", "Testing"},
+                                                               {"test", "TESTING"},
+                                                               {"test", "test_set"},
+                                                               {"test", "Final_Test/Images"},
+                                                               {"test", "annotations/test.txt"},
+                                                               {"test", "meta/test.txt"},
+                                                               {"test", "test_list"}};
+constexpr const char* kNested[] = {"cifar-10-batches-bin",
+                                   "cifar-10-batches-py",
+                                   "cifar-100-binary",
+                                   "cifar-100-python",
+                                   "raw",
+                                   "gzip",
+                                   "MNIST/raw",
+                                   "FashionMNIST/raw",
+                                   "KMNIST/raw",
+                                   "EMNIST/raw",
+                                   "tiny-imagenet-200",
+                                   "GTSRB",
+                                   "ILSVRC/Data/CLS-LOC",
+                                   "food-101"};
+
+std::unique_ptr<Layout> renamed(std::unique_ptr<Layout> layout, const SplitNames& names, const std::string& note) {
+  auto result = make_renamed_layout(std::move(layout), names);
+  if (!note.empty()) result->note += (result->note.empty() ? "" : "; ") + note;
+  return result;
+}
+
+/// Splits that may validate, where none has a usual name.
+std::unique_ptr<Layout> with_other_names(std::unique_ptr<Layout> layout) {
+  if (layout->type == config::DatasetType::hdf5) return layout;  // each question opens its files
+  for (const char* const usual : {"val", "validation", "valid", "test", "t10k"}) {
+    if (layout->has_split(usual)) return layout;
+  }
+  SplitNames names;
+  std::string note;
+  for (const auto& [usual, other] : kOtherNames) {
+    if (!layout->has_split(other) || !names.emplace(usual, other).second) continue;
+    note += core::format("{}split '{}' is {}", note.empty() ? "" : ", ", usual, other);
+  }
+  return names.empty() ? std::move(layout) : renamed(std::move(layout), names, note);
+}
+
+/// What published data sets and people call the training split, where nothing is called as options say; null: nothing.
+std::unique_ptr<Layout> layout_by_other_name(const config::DataOptions& options) {
+  using Type = config::DatasetType;
+  if (has_train_classes(options) || has_root_classes(options)) return nullptr;
+  const std::string usual = config::DataOptions().train_split;
+  if (options.train_split != usual) return nullptr;
+  const auto found = [&](const std::string& name) {
+    return core::format("split '{}' is {}", usual, core::printable(name));
+  };
+  for (const char* const name : kTrainLists) {
+    config::DataOptions there = options;
+    there.train_split = name;
+    const std::string list = list_of_split(options.data_dir, name);
+    if (list.empty()) continue;
+    const std::string file = list.substr(options.data_dir.size() + 1);
+    return renamed(as(Type::csv, csv_layout(there)), {{usual, file}}, found(file));
+  }
+  if (is_directory(options.data_dir + "/" + usual)) return nullptr;
+  for (const char* const name : kTrainFolders) {
+    config::DataOptions there = options;
+    there.train_split = name;
+    if (!has_train_classes(there)) continue;
+    const bool has_videos = looks_like_clips(there);
+    return renamed(as(has_videos ? Type::clips : Type::folder, folder_layout(there, has_videos)), {{usual, name}},
+                   found(std::string(name) + "/"));
+  }
+  return nullptr;
+}
+
+/// A data set in a folder below data_dir: the only one, or one that archives unpack to; null: there is none.
+std::unique_ptr<Layout> layout_below(const config::DataOptions& options) {
+  if (is_directory(options.data_dir + "/" + options.train_split) || has_root_classes(options)) return nullptr;
+  const std::vector<std::string> folders = folders_in(options.data_dir);
+  std::vector<std::string> places(std::begin(kNested), std::end(kNested));
+  if (folders.size() == 1) places.push_back(folders.front());
+  for (const std::string& place : places) {
+    config::DataOptions there = options;
+    there.data_dir = options.data_dir + "/" + place;
+    if (!is_directory(there.data_dir)) continue;
+    std::unique_ptr<Layout> layout = layout_by_name(there);
+    if (layout == nullptr) layout = layout_by_other_name(there);
+    const bool has_classes =
+        has_train_classes(there) || (options.val_fraction > 0 && folders_in(there.data_dir).size() >= 2);
+    if (layout == nullptr && has_classes) {
+      const bool has_videos = looks_like_clips(there);
+      layout =
+          as(has_videos ? config::DatasetType::clips : config::DatasetType::folder, folder_layout(there, has_videos));
+    }
+    if (layout != nullptr) return renamed(std::move(layout), {}, "data is in " + core::printable(place) + "/");
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Layout> detected(const config::DataOptions& options) {
+  using Type = config::DatasetType;
+  if (!is_directory(options.data_dir)) {
+    if (is_numpy_file(options)) return as(Type::numpy, make_numpy_layout(options));
+    return is_list_file(options) ? as(Type::csv, csv_layout(options)) : as(Type::hdf5, make_hdf5_layout(options));
+  }
+  for (const auto find : {layout_by_name, layout_by_other_name, layout_below}) {
+    if (auto layout = find(options)) return layout;
+  }
+  if (has_class_folders(options)) {
+    const bool has_videos = looks_like_clips(options);
+    return as(has_videos ? Type::clips : Type::folder, folder_layout(options, has_videos));
+  }
+  if (!whole_hdf5_files(options.data_dir).empty()) return as(Type::hdf5, make_hdf5_layout(options));
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
+                    found_text(options.data_dir) + lists_text(options) + expected_data_tree(options));
 }
 
 }  // namespace
@@ -97,8 +302,10 @@ std::string expected_data_tree(const config::DataOptions& options) {
   return core::format(
       "expected below --data-dir one of\n"
       "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
+      "  CIFAR:  data_batch_1.bin ... test_batch.bin, or the pickles of Python\n"
+      "  NumPy:  x_{0}.npy, y_{0}.npy and x_val.npy, y_val.npy, or one .npz file with such arrays\n"
       "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM)\n"
-      "  CSV:    {0}.csv and val.csv with the columns path,label{1}, or one .csv file\n"
+      "  CSV:    {0}.csv and val.csv with the columns path,label{1}, or one .csv file (.tsv, .txt)\n"
       "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
       "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them\n"
       "  HDF5:   {0}.h5 and val.h5, or of each several ({0}-*.h5, {0}/*.h5), or one .h5 with the groups\n"
@@ -114,12 +321,10 @@ std::string expected_data_tree(const config::DataOptions& options) {
 std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
   using Type = config::DatasetType;
   check_data_dir(options);
-  const auto as = [](Type type, std::unique_ptr<Layout> layout) {
-    layout->type = type;
-    return layout;
-  };
   switch (options.dataset) {
     case Type::idx: return as(Type::idx, make_idx_layout(options));
+    case Type::cifar: return as(Type::cifar, make_cifar_layout(options));
+    case Type::numpy: return as(Type::numpy, make_numpy_layout(options));
     case Type::csv: return as(Type::csv, csv_layout(options));
     case Type::folder: return as(Type::folder, folder_layout(options, /*has_videos=*/false));
     case Type::clips: return as(Type::clips, folder_layout(options, /*has_videos=*/true));
@@ -129,24 +334,7 @@ std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
     case Type::hdf5: return as(Type::hdf5, make_hdf5_layout(options));
     case Type::automatic: break;
   }
-  if (!is_directory(options.data_dir)) {
-    return is_csv_file(options) ? as(Type::csv, csv_layout(options)) : as(Type::hdf5, make_hdf5_layout(options));
-  }
-  auto idx = make_idx_layout(options);
-  if (idx->has_split(options.train_split)) return as(Type::idx, std::move(idx));
-  auto csv = csv_layout(options);
-  if (csv->has_split(options.train_split)) return as(Type::csv, std::move(csv));
-  auto shards = make_shard_layout(options);
-  if (shards->has_split(options.train_split)) return as(Type::shards, std::move(shards));
-  if (!hdf5_files_of(options.data_dir, options.train_split).empty()) return as(Type::hdf5, make_hdf5_layout(options));
-  if (has_class_folders(options)) {
-    const bool has_videos = looks_like_clips(options);
-    return as(has_videos ? Type::clips : Type::folder, folder_layout(options, has_videos));
-  }
-  if (!whole_hdf5_files(options.data_dir).empty()) return as(Type::hdf5, make_hdf5_layout(options));
-  throw core::Error(core::ErrorKind::no_input,
-                    core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
-                    loose_images_text(options) + csv_files_text(options) + expected_data_tree(options));
+  return with_other_names(detected(options));
 }
 
 }  // namespace stoker::data

@@ -2,6 +2,7 @@
 // The ways in which a data folder may be laid out, behind one interface. Hold-out splits: open_datasets.h.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,9 +29,19 @@ class Layout {
 
   /// Which layout it is; automatic before detect_layout() has said so.
   config::DatasetType type = config::DatasetType::automatic;
+  /// What was found under other names than usual, a line to say once; empty: nothing.
+  std::string note;
 };
 
+using SplitNames = std::map<std::string, std::string>;  ///< from the name asked for to the one that is there
+
+/// Asks `layout` for splits by their names there; others keep theirs.
+std::unique_ptr<Layout> make_renamed_layout(std::unique_ptr<Layout> layout, SplitNames names);
 std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options);
+/// CIFAR-10 and CIFAR-100 as their archives unpack.
+std::unique_ptr<Layout> make_cifar_layout(const config::DataOptions& options);
+/// Images and labels in .npy files or a .npz file.
+std::unique_ptr<Layout> make_numpy_layout(const config::DataOptions& options);
 /// `root` stands for the split named train_split when the class folders lie directly in data_dir.
 std::unique_ptr<Layout> make_folder_layout(const config::DataOptions& options, bool root_is_train);
 std::unique_ptr<Layout> make_csv_layout(const config::DataOptions& options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/open_datasets.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <set>
@@ -53,6 +54,21 @@ void refuse_numbers(const Source& source, const config::DataOptions& options) {
       "train on the HDF5 files: every sample is one read there as well");
 }
 
+/// Every report and every checkpoint writes the names of classes as UTF-8.
+void require_names_as_text(const Source& source) {
+  for (const std::string& name : source.learned_names()) {
+    std::string visible = name;
+    visible.erase(std::remove_if(visible.begin(), visible.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }),
+                  visible.end());
+    if (core::printable(visible) == visible) continue;
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("the class name '{}' is no UTF-8: no checkpoint or report can hold it", core::printable(name)),
+        "rename the folder, or write the list in UTF-8: convmv -f latin1 -t utf8 -r --notest DIR, iconv -f latin1 -t "
+        "utf8");
+  }
+}
+
 [[noreturn]] void on_missing_split(const Layout& layout, const config::DataOptions& options, const std::string& split) {
   throw core::Error(core::ErrorKind::no_input,
                     core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
@@ -65,6 +81,7 @@ std::shared_ptr<const Source> open_train(const Layout& layout, const config::Dat
   auto train = layout.open(options.train_split, layout.class_names(options.train_split), /*is_train=*/true, notes);
   require_images(*train, options.train_split);
   require_what_task_learns(*train, options);
+  require_names_as_text(*train);
   return train;
 }
 
@@ -88,6 +105,17 @@ int64_t classes_without(const Source& source) {
   std::set<int64_t> seen;
   for (int64_t i = 0; i < source.size(); ++i) seen.insert(source.label(i));
   return source.num_classes() - static_cast<int64_t>(seen.size());
+}
+
+/// Says which classes have no training image: labels from 1 on, or with gaps.
+void note_empty_classes(const Source& train, std::vector<std::string>& notes) {
+  const int64_t unseen = classes_without(train);
+  if (unseen == 0) return;
+  std::vector<bool> seen(static_cast<size_t>(train.num_classes()));
+  for (int64_t i = 0; i < train.size(); ++i) seen[static_cast<size_t>(train.label(i))] = true;
+  const auto first = static_cast<size_t>(std::find(seen.begin(), seen.end(), false) - seen.begin());
+  notes.push_back(core::format("classes without training images: {} of {} (the first: {})", unseen, train.num_classes(),
+                               core::printable(train.class_names()[first])));
 }
 
 /// (kept, held out)
@@ -140,7 +168,9 @@ Datasets scanned_datasets(const config::DataOptions& options) {
   const std::unique_ptr<Layout> layout = detect_layout(options);
   Datasets datasets;
   datasets.type = layout->type;
+  if (!layout->note.empty()) datasets.notes.push_back(layout->note);
   datasets.train = open_train(*layout, options, datasets.notes);
+  note_empty_classes(*datasets.train, datasets.notes);
   if (holds_videos(*datasets.train)) {
     const bool pairs = datasets.train->fixed_shape().views > 1;
     datasets.notes.push_back(clips_note(options) +

@@ -7,6 +7,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "data/dataset/csv_manifest.h"
 #include "data/detect_layout.h"
 #include "data/open_datasets.h"
 #include "data/storage/tree_walk.h"
@@ -18,16 +19,20 @@ namespace fs = std::filesystem;
 
 constexpr std::array kEvaluated = {"val", "validation", "valid", "test", "t10k"};
 
-/// The layout that holds `split`; null: none does.
-std::unique_ptr<Layout> layout_with(config::DataOptions options, const std::string& split) {
-  options.train_split = split;
-  try {
-    std::unique_ptr<Layout> layout = detect_layout(options);
-    return layout->has_split(split) ? std::move(layout) : nullptr;
-  } catch (const core::Error& error) {
-    if (error.kind() == core::ErrorKind::no_input) return nullptr;
-    throw;
+/// The layout that holds `split`; null: none does. It may be known by the training split beside it alone, as in data
+/// sets with names of their own.
+std::unique_ptr<Layout> layout_with(const config::DataOptions& options, const std::string& split) {
+  config::DataOptions by_itself = options;
+  by_itself.train_split = split;
+  for (const config::DataOptions& asked : {by_itself, options}) {
+    try {
+      std::unique_ptr<Layout> layout = detect_layout(asked);
+      if (layout->has_split(split)) return layout;
+    } catch (const core::Error& error) {
+      if (error.kind() != core::ErrorKind::no_input) throw;
+    }
   }
+  return nullptr;
 }
 
 std::shared_ptr<const Source> opened(const Layout& layout, const std::string& data_dir, const std::string& split,
@@ -75,9 +80,9 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
       throw core::Error(core::ErrorKind::no_input, core::printable(path) + " does not exist",
                         expected_data_tree(options));
     }
-    const std::string name = place.stem().string();
+    const std::string name = has_list_name(path) ? place.filename().string() : place.stem().string();
     const std::unique_ptr<Layout> layout =
-        place.extension() == ".csv" || place.extension() == ".h5" ? layout_with(options, name) : nullptr;
+        has_list_name(path) || place.extension() == ".h5" ? layout_with(options, name) : nullptr;
     if (layout) return opened(*layout, options.data_dir, name, learned);
     throw core::Error(core::ErrorKind::data, core::printable(path) + " is no labelled data",
                       "give a folder, or a CSV or HDF5 file (.h5) with labels; train predict takes loose images");

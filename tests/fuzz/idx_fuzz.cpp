@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "data/dataset/idx_source.h"
+#include "data/arrays/idx_source.h"
 #include "fuzz_target.h"
 
 namespace {

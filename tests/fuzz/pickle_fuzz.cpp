@@ -6,11 +6,12 @@
 
 #include "core/error.h"
 #include "fuzz_target.h"
-#include "weights/file/pickle_reader.h"
+#include "data/archive/pickle_reader.h"
 #include "weights/file/state_dict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace stoker::weights;
+  using namespace stoker::data;
   const std::string what = "fuzz.pth";
   try {
     uint64_t consumed = 0;
@@ -24,7 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     }
     for (const PickledTensor& tensor : tree.tensors) FUZZ_CHECK(tensor.shape.size() == tensor.strides.size());
     uint64_t asked = 0;
-    const auto tensors = tensors_of(tree, what, [&](std::string_view, NumberType, uint64_t) { return asked++; });
+    WeightFile file;
+    take_tensors(tree, what, [&](std::string_view, NumberType, uint64_t) { return asked++; }, file);
+    const std::vector<StoredTensor>& tensors = file.tensors;
     FUZZ_CHECK(!tensors.empty());
     for (const StoredTensor& tensor : tensors) {
       FUZZ_CHECK(tensor.storage < asked);

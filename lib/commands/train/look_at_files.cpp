@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/train/look_at_files.h"
 
+#include <algorithm>
+
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -35,6 +38,70 @@ void refuse_bad_files(const config::ResolvedOptions& options, const data::Datase
                     core::format("{} bad files would end the run; the first is {}", core::count_text(bad), first),
                     core::format("repair or remove them, or say --on-bad-image skip,{}{}", bad,
                                  is_whole ? "" : "; --all-files looks at every file"));
+}
+
+namespace {
+
+/// Why the metric that chooses the best checkpoint has no value on the validation split; empty: it has one.
+std::string metric_trouble(config::TaskKind task, config::EvalMetric metric, const data::Source& val) {
+  using M = config::EvalMetric;
+  const bool needs_both = metric == M::roc_auc;
+  const bool needs_hits = needs_both || metric == M::pr_auc || metric == M::f1 || metric == M::recall;
+  const auto targets = std::max<int64_t>(1, val.num_targets());
+  std::vector<float> row(static_cast<size_t>(targets)), first(row);
+  std::vector<int64_t> hits(static_cast<size_t>(targets));
+  bool varies = false;
+  for (int64_t i = 0; i < val.size(); ++i) {
+    if (val.num_targets() == 0) row[0] = static_cast<float>(val.label(i));
+    val.targets(i, row.data());
+    if (i == 0) first = row;
+    varies = varies || row != first;
+    for (size_t k = 0; k < row.size(); ++k) hits[k] += row[k] > 0.5F;
+  }
+  if (metric == M::r2) return varies ? "" : "all its targets are the same";
+  if (!needs_hits || (task != config::TaskKind::binary && task != config::TaskKind::multilabel)) return "";
+  const auto has_hits = [](int64_t count) { return count > 0; };
+  const auto has_both = [&](int64_t count) { return count > 0 && count < val.size(); };
+  const bool is_defined =
+      needs_both ? std::any_of(hits.begin(), hits.end(), has_both) : std::any_of(hits.begin(), hits.end(), has_hits);
+  if (is_defined) return "";
+  if (task == config::TaskKind::multilabel) {
+    return needs_both ? "no label has both images with it and without it" : "no image has a label";
+  }
+  return core::format("all its images are of class '{}'", core::printable(val.class_names()[hits[0] > 0 ? 1 : 0]));
+}
+
+}  // namespace
+
+void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datasets& datasets) {
+  const std::string trouble = metric_trouble(options.data.task, options.train.eval_metric, *datasets.val);
+  if (!trouble.empty()) {
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{}, which chooses the best checkpoint, is not defined on the validation split: {}",
+                     config::eval_metric_name(options.train.eval_metric), trouble),
+        "validate on other images (--val-fraction 0.1 --stratify holds some of each class out), or choose by "
+        "--eval-metric loss");
+  }
+  const data::Source& train = *datasets.train;
+  if (options.data.task == config::TaskKind::multiclass && train.num_targets() == 0 && train.num_classes() == 1) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("the training split holds 1 class ({}); at least 2 classes are needed",
+                                   core::printable(train.class_names()[0])),
+                      "give the folder above, or add images of other classes");
+  }
+  if (options.data.on_bad_image != config::OnBadImage::fail) return;
+  constexpr int64_t kAtMost = 1000;  // of each split: seconds
+  const data::FileCheckSettings settings = {decode_limits(options.data),
+                                            std::max<int64_t>(1, options.loader.num_workers), kAtMost};
+  for (const auto& source : {datasets.train, datasets.val}) {
+    const data::FileCheck check = data::check_files(*source, settings);
+    if (check.bad == 0) continue;
+    std::string text = "bad image " + check.first_bad.front();
+    if (check.bad > 1) text += core::format(" (and {} more)", core::count_text(check.bad - 1));
+    throw core::Error(core::ErrorKind::data, text,
+                      "repair or remove the file, or go on without such images: --on-bad-image skip");
+  }
 }
 
 }  // namespace stoker::train

@@ -21,4 +21,9 @@ std::vector<std::pair<std::string, data::FileCheck>> look_at_files(const data::D
 /// run.
 void refuse_bad_files(const config::ResolvedOptions& options, const data::Datasets& datasets, bool all);
 
+/// Before the first update: throws Error{data} for files of either split that are missing or damaged, of 1,000 of each
+/// that are decoded and all whose absence shows without, and for a validation split on which the metric that chooses the
+/// best checkpoint has no value.
+void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datasets& datasets);
+
 }  // namespace stoker::train

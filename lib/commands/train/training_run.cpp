@@ -302,6 +302,7 @@ Outcome TrainingRun::already_finished() const {
 engine::FinishEvent TrainingRun::train() {
   const torch::Device device = prepared_.learner.device;
   if (ranks_.is_root()) {
+    refuse_unfit_data(options_, prepared_.datasets);
     refuse_full_disk(options_, memory_.checkpoint_bytes, files_,
                      saves_left(options_, training_.plan, training_.limits, at_));
   }

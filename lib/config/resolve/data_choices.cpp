@@ -171,9 +171,12 @@ void choose_input_range(Draft& draft, const DataFacts& data) {
 }
 
 void choose_normalization(Draft& draft, const DataFacts& data) {
-  if (!data.input_mean.empty()) {
+  const bool is_measured = data.input_samples > 0;
+  const auto channels = static_cast<size_t>(draft.options().data.in_chans.value());
+  if (is_measured || (data.input_mean.size() == channels && data.input_deviation.size() == channels)) {
     const std::string measured =
-        core::format("measured on {} samples of the training split", core::count_text(data.input_samples));
+        is_measured ? core::format("measured on {} samples of the training split", core::count_text(data.input_samples))
+                    : "of the run that the weights come from";
     std::vector<double> deviation = data.input_deviation;
     for (double& value : deviation) value = value > 0 ? value : 1;
     draft.choose(draft.options().data.mean, rounded_list_text(data.input_mean), measured);

@@ -24,6 +24,8 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add("dataset", o.dataset,
         choice_codec<DatasetType>({{"auto", DatasetType::automatic},
                                    {"idx", DatasetType::idx},
+                                   {"cifar", DatasetType::cifar},
+                                   {"numpy", DatasetType::numpy},
                                    {"folder", DatasetType::folder},
                                    {"csv", DatasetType::csv},
                                    {"biwi", DatasetType::biwi},

@@ -40,6 +40,19 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
       .help(
           "Weights to start from; a file (safetensors, or a state dict of torch.save(), .pth), or a run or checkpoint "
           "of train; empty: random ones. Use pretrained weights wherever there are some.");
+  d.add_switch("fresh-head", o.fresh_head)
+      .help(
+          "Start the classifier at random, whatever init-from has. Without it, rows of classes that a run knows by "
+          "name are "
+          "taken over. Use it where classes of the same name look different.")
+      .before_it_existed("false");
+  d.add("init-norm-eps", o.init_norm_eps, number_codec(kBelowOne))
+      .help(
+          "Epsilon of the batch norms that init-from was trained with; 0: that of the library whose names it has. Set "
+          "0.001 "
+          "for TensorFlow's weights (timm's tf_*).")
+      .expert()
+      .before_it_existed("0");
   d.add_switch("zero-init-residual", o.zero_init_residual)
       .help("Start the last batch norm of each residual block at 0 (ResNets). Use it in long runs with large batches.")
       .expert();

@@ -7,6 +7,7 @@
 #include <matio.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <mutex>
@@ -197,6 +198,43 @@ std::string MatFile::read_array(const std::string& name, MatArray& array) {
     return read_numbers(file, variable.get(), rows * columns, array.values) ? "" : "damaged array";
   }
   return "holds no array " + name;
+}
+
+std::string MatFile::read_records(const std::string& name, const std::string& number, const std::string& text,
+                                  std::vector<double>& numbers, std::vector<std::string>& texts) {
+  constexpr size_t kMaxRecords = 1 << 20;
+  const auto lock = hold_matio();
+  mat_t* const file = impl_->file.get();
+  if (file == nullptr || Mat_Rewind(file) != 0) return "matio cannot read it";
+  const std::unique_ptr<matvar_t, void (*)(matvar_t*)> variable(Mat_VarRead(file, name.c_str()), Mat_VarFree);
+  if (!variable || variable->class_type != MAT_C_STRUCT || variable->dims == nullptr) return "holds no records " + name;
+  size_t count = 1;
+  for (int i = 0; i < variable->rank; ++i) {
+    if (variable->dims[i] > kMaxRecords) return "holds too many records " + name;
+    count = std::min(kMaxRecords + 1, count * variable->dims[i]);
+  }
+  if (count > kMaxRecords) return "holds too many records " + name;
+  for (size_t i = 0; i < count; ++i) {
+    matvar_t* const value = Mat_VarGetStructFieldByName(variable.get(), number.c_str(), i);
+    matvar_t* const word = Mat_VarGetStructFieldByName(variable.get(), text.c_str(), i);
+    if (value == nullptr || word == nullptr || value->data == nullptr || word->data == nullptr || value->nbytes == 0 ||
+        word->class_type != MAT_C_CHAR || word->data_size < 1 || word->data_size > 2) {
+      return name + " has other fields than " + number + " and " + text;
+    }
+    switch (value->class_type) {
+      case MAT_C_DOUBLE: numbers.push_back(*static_cast<const double*>(value->data)); break;
+      case MAT_C_UINT8: numbers.push_back(*static_cast<const uint8_t*>(value->data)); break;
+      case MAT_C_UINT16: numbers.push_back(*static_cast<const uint16_t*>(value->data)); break;
+      case MAT_C_INT16: numbers.push_back(*static_cast<const int16_t*>(value->data)); break;
+      case MAT_C_INT32: numbers.push_back(*static_cast<const int32_t*>(value->data)); break;
+      default: return number + " is no number";
+    }
+    std::string letters;
+    const auto step = static_cast<size_t>(word->data_size);
+    for (size_t at = 0; at + step <= word->nbytes; at += step) letters += static_cast<const char*>(word->data)[at];
+    texts.push_back(letters);
+  }
+  return mat_complained ? "damaged records" : "";
 }
 
 }  // namespace stoker::data

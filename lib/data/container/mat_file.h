@@ -32,6 +32,11 @@ class MatFile {
   /// is wrong: no such array, damaged, not real numbers, too many, or cells or structures before it.
   std::string read_array(const std::string& name, MatArray& array);
 
+  /// Reads a number and a text of each record of the array of structures `name`, of at most 2^20: ImageNet's devkit has
+  /// its classes so. Returns "" or what is wrong. matio walks through them unwatched: not for files of strangers.
+  std::string read_records(const std::string& name, const std::string& number, const std::string& text,
+                           std::vector<double>& numbers, std::vector<std::string>& texts);
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

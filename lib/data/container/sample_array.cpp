@@ -40,7 +40,16 @@ SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray arra
     : file_(std::move(file)), array_(std::move(array)), element_(bytes_of(array_.element)) {
   const size_t rank = array_.dims.size();
   const auto is_positive = [](int64_t side) { return side > 0; };
-  if (rank < 2 || rank > 4 || !std::all_of(array_.dims.begin(), array_.dims.end(), is_positive) ||
+  if (rank < 2 || rank > 4) {
+    std::string sides;
+    for (const int64_t side : array_.dims) sides += (sides.empty() ? "" : ", ") + std::to_string(side);
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{}: data set {} has {} [{}]; samples have 2 or 3 behind their number",
+                                   core::printable(file_->name()), core::printable(array_.name),
+                                   core::counted(static_cast<int64_t>(rank), "dimension"), sides),
+                      "write it as [N, H, W], [N, C, H, W] or [N, H, W, C]: array.reshape(...) in Python");
+  }
+  if ( !std::all_of(array_.dims.begin(), array_.dims.end(), is_positive) ||
       !std::all_of(array_.chunk.begin(), array_.chunk.end(), is_positive) ||
       (!array_.chunk.empty() && array_.chunk.size() != rank)) {
     fail("its dimensions cannot be read");

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "data/dataset/split_list.h"
 
 namespace stoker::data {
 namespace {
@@ -31,6 +32,22 @@ void check_known_classes(const std::string& folder, const std::vector<std::strin
   throw core::Error(
       core::ErrorKind::data, text,
       "name the folders as the classes; of a class without images there may be no folder outside of training");
+}
+
+/// Images that lie together, and no list that says of which class they are.
+void refuse_without_classes(const std::string& folder, const std::string& split) {
+  std::string place = folder;
+  std::vector<std::string> images = image_names_in(folder);
+  if (images.empty() && is_directory(folder + "/images")) images = image_names_in(place = folder + "/images");
+  if (images.empty()) return;
+  throw core::Error(
+      core::ErrorKind::data,
+      core::format("{} holds {} and no folder per class", core::printable(place),
+                   core::counted(static_cast<int64_t>(images.size()), "image")),
+      core::format(
+          "move them into {0}/<class>/, or list them in {0}.csv with the columns path,label beside the folder; for "
+          "ImageNet put ILSVRC2012_validation_ground_truth.txt and meta.mat of its devkit beside it",
+          core::printable(split)));
 }
 
 [[noreturn]] void on_shared_folder(const std::string& folder) {
@@ -71,6 +88,10 @@ std::shared_ptr<const Source> ClassFolders::open(const std::string& split, const
   TreeWalker walker(options_.follow_symlinks, scan_notes);
   const std::vector<std::string> found = walker.folders_in(folder);
   const auto is_there = [&](const std::string& name) { return std::count(found.begin(), found.end(), name) > 0; };
+  if (!is_train && std::none_of(class_names.begin(), class_names.end(), is_there)) {
+    if (auto source = open_split_list(options_, split, class_names, notes)) return source;
+    refuse_without_classes(folder, split);
+  }
   check_known_classes(folder, found, class_names);
   walker.claim_with_ancestors(folder);
   for (const std::string& name : class_names) {

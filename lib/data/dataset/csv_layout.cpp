@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// <data_dir>/<split>.csv with the columns path and label, or those that options name. Labels are whole numbers or class
-// names; the first row of the training file decides which, for all files.
+// A list per split with a path and a class for each image: <split>.csv, .tsv or .txt. Labels are whole numbers, class
+// names, one column per class of which one is 1, or the folders of the paths; the training file decides which, for all
+// files.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 #include <unordered_map>
@@ -11,56 +13,13 @@
 #include "core/hash.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
-#include "data/dataset/csv_manifest.h"
 #include "data/dataset/file_source.h"
+#include "data/dataset/label_manifest.h"
 #include "data/layout.h"
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 namespace {
-
-constexpr int64_t kMaxClasses = 1'000'000;
-constexpr char kCsvHint[] = "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat";
-
-/// Digits with at most one minus before them; anything else is a name.
-bool looks_whole(const std::string& text) {
-  const size_t start = !text.empty() && text[0] == '-' ? 1 : 0;
-  return text.size() > start && text.find_first_not_of("0123456789", start) == std::string::npos;
-}
-
-bool are_numbers(const std::vector<std::string>& class_names) { return !class_names.empty() && class_names[0] == "0"; }
-
-/// A row of the manifest with its label.
-class LabelManifest : public CsvManifest {
- public:
-  LabelManifest(const std::string& path, const config::DataOptions& options)
-      : CsvManifest(path, options, kCsvHint),
-        label_column_(column(options.csv_label.empty() ? "label" : options.csv_label)) {}
-
-  bool next() {
-    if (!CsvManifest::next()) return false;
-    if (label().empty()) fail("the label is missing", kCsvHint);
-    return true;
-  }
-
-  const std::string& label() const { return field(label_column_); }
-
-  /// The label of this row as a class index.
-  int64_t whole_label() const {
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(label().data(), label().data() + label().size(), value);
-    if (error != std::errc() || end != label().data() + label().size()) {
-      fail(core::format("label '{}' is not a whole number, but other labels are", core::printable(label())),
-           "use either numbers or class names for all rows of all splits");
-    }
-    if (value < 0) fail(core::format("label {} is negative", value), "labels are counted from 0");
-    if (value >= kMaxClasses) fail(core::format("label {} is too large: there may be {} classes", value, kMaxClasses));
-    return value;
-  }
-
- private:
-  size_t label_column_;
-};
 
 /// Turns labels into class indices by the rule of the class list.
 class LabelRule {
@@ -86,6 +45,13 @@ class LabelRule {
   }
 
  private:
+  static bool are_numbers(const std::vector<std::string>& class_names) {
+    for (size_t i = 0; i < class_names.size(); ++i) {
+      if (class_names[i] != std::to_string(i)) return false;
+    }
+    return !class_names.empty();
+  }
+
   const std::vector<std::string>& class_names_;
   const bool numbers_;
   std::unordered_map<std::string, int64_t> by_name_;
@@ -95,32 +61,35 @@ class CsvLayout : public Layout {
  public:
   explicit CsvLayout(const config::DataOptions& options) : options_(options) {}
 
-  bool has_split(const std::string& split) const override { return core::file_exists(file_of(split)); }
+  bool has_split(const std::string& split) const override { return !list_of_split(options_.data_dir, split).empty(); }
 
   std::vector<std::string> class_names(const std::string& train_split) const override {
-    LabelManifest manifest(file_of(train_split), options_);
+    LabelManifest manifest = opened(train_split);
     std::set<std::string> names;
     int64_t largest = -1;
-    bool numbers = false;
+    bool numbers = false, are_ids = false;
     for (bool first = true; manifest.next(); first = false) {
-      if (first) numbers = looks_whole(manifest.label());
+      const std::string& label = manifest.label();
+      if (first) numbers = looks_whole(label);
       if (numbers) {
-        largest = std::max(largest, manifest.whole_label());
-        if (!options_.num_classes.is_auto() && largest >= options_.num_classes.value()) {
+        are_ids = are_ids || is_id(label);
+        if (!are_ids) largest = std::max(largest, manifest.whole_label());
+        if (!are_ids && !options_.num_classes.is_auto() && largest >= options_.num_classes.value()) {
           manifest.fail(
               core::format("label {} is out of range: --num-classes is {}", largest, options_.num_classes.value()),
               "labels are counted from 0");
         }
-        continue;
-      }
-      if (looks_whole(manifest.label())) {
-        manifest.fail(core::format("label '{}' is a number, but the first label is a name", manifest.label()),
+        if (are_ids && !looks_whole(label)) manifest.whole_label();
+      } else if (looks_whole(label)) {
+        manifest.fail(core::format("label '{}' is a number, but the first label is a name", label),
                       "use either numbers or class names for all rows of all splits");
       }
-      names.insert(manifest.label());
+      names.insert(label);
     }
-    if (!numbers && names.empty()) manifest.fail("there are no rows after the header", kCsvHint);
-    if (!numbers) return {names.begin(), names.end()};
+    if (names.empty()) manifest.fail("there are no rows after the header", kCsvHint);
+    manifest.refuse_numbers_to_learn(names);
+    if (!manifest.one_hot_names().empty()) return manifest.one_hot_names();
+    if (!numbers || are_ids) return {names.begin(), names.end()};
     const int64_t classes = options_.num_classes.is_auto() ? largest + 1 : options_.num_classes.value();
     std::vector<std::string> numbered;
     for (int64_t i = 0; i < classes; ++i) numbered.push_back(std::to_string(i));
@@ -129,7 +98,7 @@ class CsvLayout : public Layout {
 
   std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names, bool,
                                      std::vector<std::string>& notes) const override {
-    LabelManifest manifest(file_of(split), options_);
+    LabelManifest manifest = opened(split);
     const LabelRule rule(class_names);
     FileList files(options_.data_dir);
     ScanNotes scan_notes;
@@ -137,23 +106,29 @@ class CsvLayout : public Layout {
     while (manifest.next()) {
       core::throw_if_stopped();
       const int64_t label = rule.index_of(manifest);
-      const auto [first, is_new] = seen.emplace(core::hash64(manifest.path()), files.size());
-      if (!is_new && files.relative_path(first->second) == manifest.path()) {
+      FileStamp stamp;
+      const std::string path = manifest.image(stamp);
+      const auto [first, is_new] = seen.emplace(core::hash64(one_spelling(path)), files.size());
+      if (!is_new && one_spelling(std::string(files.relative_path(first->second))) == one_spelling(path)) {
         if (files.label(first->second) != label) manifest.fail("the same path stood earlier with another label");
         scan_notes.count("paths listed more than once", manifest.path());
       }
-      const FileStamp stamp = stamp_of(files.absolute(manifest.path()));
-      if (stamp.size < 0) scan_notes.count("files of the manifest that are not there", manifest.path());
-      files.add(manifest.path(), label, stamp);
+      if (stamp.size < 0) count_missing(manifest, scan_notes);
+      files.add(path, label, stamp);
     }
     if (files.size() == 0) manifest.fail("there are no rows after the header", kCsvHint);
     files.stage(options_.stage_dir, scan_notes);
+    for (const std::string& note : {manifest.note(), manifest.finder().note()}) {
+      if (!note.empty()) notes.push_back(split + ": " + note);
+    }
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
     return make_file_source(std::move(files), class_names);
   }
 
  private:
-  std::string file_of(const std::string& split) const { return options_.data_dir + "/" + split + ".csv"; }
+  LabelManifest opened(const std::string& split) const {
+    return {list_of_split(options_.data_dir, split), options_, split};
+  }
 
   const config::DataOptions options_;
 };

@@ -12,10 +12,9 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
-#include "core/system/file.h"
 #include "core/system/stop_signal.h"
-#include "data/dataset/csv_manifest.h"
 #include "data/dataset/file_source.h"
+#include "data/dataset/label_manifest.h"
 #include "data/layout.h"
 #include "data/storage/tree_walk.h"
 
@@ -55,8 +54,14 @@ std::vector<std::string> named_columns(const std::string& text) {
 /// What separates the tags of a file: what stands in one of its lists, else blanks.
 constexpr char kTagSeparators[] = {';', '|', ','};
 
-std::vector<std::string> tags_of(const std::string& list, char separator) {
+std::vector<std::string> tags_of(const std::string& text, char separator) {
   std::vector<std::string> tags;
+  std::string list = text;
+  if (text.size() > 1 && text.front() == '[' && text.back() == ']') {  // of Python: ['sea', 'hot dog']
+    list = text.substr(1, text.size() - 2);
+    list.erase(std::remove_if(list.begin(), list.end(), [](char c) { return c == '\'' || c == '"'; }), list.end());
+    separator = ',';
+  }
   for (size_t begin = 0; begin < list.size();) {
     const size_t end = std::min(list.find(separator, begin), list.size());
     const size_t first = list.find_first_not_of(' ', begin);
@@ -76,18 +81,18 @@ class CsvTargetLayout : public Layout {
  public:
   explicit CsvTargetLayout(const config::DataOptions& options) : options_(options) {}
 
-  bool has_split(const std::string& split) const override { return core::file_exists(file_of(split)); }
+  bool has_split(const std::string& split) const override { return !file_of(split).empty(); }
 
   std::vector<std::string> class_names(const std::string& train_split) const override {
     if (options_.task == config::TaskKind::head_pose) return {"yaw", "pitch", "roll"};
-    const CsvManifest manifest(file_of(train_split), options_, hint_for(options_.task));
+    const CsvManifest manifest = opened(train_split);
     const std::string column = tag_column(train_split);
     if (!column.empty()) return all_tags(train_split, column);
     std::vector<std::string> names;
     const std::vector<std::string> wanted = named_columns(options_.csv_label);
     for (const std::string& name : wanted) manifest.column(name);
     for (const std::string& name : wanted.empty() ? manifest.header() : wanted) {
-      if (name == options_.csv_path) continue;
+      if (name == manifest.header()[manifest.path_column()]) continue;
       if (name.empty()) manifest.fail("a column has no name", hint_for(options_.task));
       if (std::find(names.begin(), names.end(), name) != names.end()) {
         manifest.fail(core::format("two columns are called '{}'", core::printable(name)));
@@ -105,7 +110,7 @@ class CsvTargetLayout : public Layout {
                                      std::vector<std::string>& notes) const override {
     std::string tags = only_column(split);
     if (names == std::vector<std::string>{tags}) tags.clear();  // a label of this name, 0 or 1
-    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    CsvManifest manifest = opened(split);
     std::vector<size_t> columns;
     for (const std::string& name : names) columns.push_back(manifest.column(tags.empty() ? name : tags));
     const char separator = tags.empty() ? ' ' : separator_of(split, tags);
@@ -116,36 +121,42 @@ class CsvTargetLayout : public Layout {
     while (manifest.next()) {
       core::throw_if_stopped();
       for (size_t i = 0; tags.empty() && i < names.size(); ++i) {
-        targets[i] = target_of(manifest, columns[i], names[i]);
+        targets[i] = target_of(manifest, columns[i], names[i], scan_notes);
       }
       if (!tags.empty()) set_tags(manifest, columns.front(), separator, names, targets);
-      const auto [first, is_new] = seen.emplace(core::hash64(manifest.path()), files.size());
-      if (!is_new && files.relative_path(first->second) == manifest.path()) {
+      FileStamp stamp;
+      const std::string path = manifest.image(stamp);
+      const auto [first, is_new] = seen.emplace(core::hash64(one_spelling(path)), files.size());
+      if (!is_new && one_spelling(std::string(files.relative_path(first->second))) == one_spelling(path)) {
         if (!std::equal(targets.begin(), targets.end(), files.targets(first->second))) {
           manifest.fail("the same path stood earlier with other targets");
         }
         scan_notes.count("paths listed more than once", manifest.path());
       }
-      const FileStamp stamp = stamp_of(files.absolute(manifest.path()));
-      if (stamp.size < 0) scan_notes.count("files of the manifest that are not there", manifest.path());
-      files.add(manifest.path(), targets, stamp);
+      if (stamp.size < 0) count_missing(manifest, scan_notes);
+      files.add(path, targets, stamp);
     }
     if (files.size() == 0) manifest.fail("there are no rows after the header", hint_for(options_.task));
     files.stage(options_.stage_dir, scan_notes);
+    if (!manifest.finder().note().empty()) notes.push_back(split + ": " + manifest.finder().note());
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
     return make_target_source(std::move(files), names);
   }
 
  private:
-  std::string file_of(const std::string& split) const { return options_.data_dir + "/" + split + ".csv"; }
+  std::string file_of(const std::string& split) const { return list_of_split(options_.data_dir, split); }
+  CsvManifest opened(const std::string& split) const {
+    return {file_of(split), options_, hint_for(options_.task), split};
+  }
 
   /// The only column to learn from of a multilabel file; empty: there are several, or another task.
   std::string only_column(const std::string& split) const {
     if (options_.task != config::TaskKind::multilabel) return "";
-    const CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    const CsvManifest manifest = opened(split);
     std::vector<std::string> columns = named_columns(options_.csv_label);
     if (columns.empty()) columns = manifest.header();
-    columns.erase(std::remove(columns.begin(), columns.end(), options_.csv_path), columns.end());
+    columns.erase(std::remove(columns.begin(), columns.end(), manifest.header()[manifest.path_column()]),
+                  columns.end());
     return columns.size() == 1 ? columns.front() : "";
   }
 
@@ -153,7 +164,7 @@ class CsvTargetLayout : public Layout {
   std::string tag_column(const std::string& split) const {
     const std::string name = only_column(split);
     if (name.empty()) return "";
-    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    CsvManifest manifest = opened(split);
     const size_t column = manifest.column(name);
     while (manifest.next()) {
       const std::string& text = manifest.field(column);
@@ -163,7 +174,7 @@ class CsvTargetLayout : public Layout {
   }
 
   char separator_of(const std::string& split, const std::string& column) const {
-    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    CsvManifest manifest = opened(split);
     const size_t place = manifest.column(column);
     size_t best = std::size(kTagSeparators);
     while (manifest.next()) {
@@ -175,7 +186,7 @@ class CsvTargetLayout : public Layout {
   }
 
   std::vector<std::string> all_tags(const std::string& split, const std::string& column) const {
-    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    CsvManifest manifest = opened(split);
     const size_t place = manifest.column(column);
     const char separator = separator_of(split, column);
     std::set<std::string> tags;
@@ -204,15 +215,22 @@ class CsvTargetLayout : public Layout {
     }
   }
 
-  float target_of(const CsvManifest& row, size_t column, const std::string& name) const {
+  float target_of(const CsvManifest& row, size_t column, const std::string& name, ScanNotes& notes) const {
     const std::string& text = row.field(column);
     const auto refuse = [&](const char* wanted) {
       row.fail(core::format("{} '{}' is not {}", core::printable(name), core::printable(text), wanted),
                is_decimal_comma(text) ? "numbers have a decimal point: 0.25, not 0,25" : hint_for(options_.task));
     };
     if (options_.task == config::TaskKind::multilabel) {
-      if (text != "0" && text != "1") refuse("0 or 1");
-      return text == "1" ? 1.0F : 0.0F;
+      if (text.empty()) {
+        notes.count("cells without a number, taken for 0", core::format("{} of {}", name, row.path()));
+        return 0.0F;
+      }
+      float flag = -1;
+      const auto [flag_end, flag_error] = std::from_chars(text.data(), text.data() + text.size(), flag);
+      const bool is_flag = flag_error == std::errc() && flag_end == text.data() + text.size();
+      if (!is_flag || (flag != 0.0F && flag != 1.0F)) refuse("0 or 1");
+      return flag;
     }
     float value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

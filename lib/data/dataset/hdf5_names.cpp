@@ -19,7 +19,7 @@ bool is_file(const std::string& path) {
 }
 
 /// In the order in which people number files; a folder that cannot be listed has none.
-std::vector<std::string> names_in(const std::string& folder) {
+std::vector<std::string> files_by_number(const std::string& folder) {
   std::vector<core::DirectoryEntry> entries;
   core::posix_file_system().list(folder, entries);
   std::vector<std::string> names;
@@ -42,7 +42,7 @@ std::vector<std::string> hdf5_files_in(const std::string& data_dir) {
     return {};
   }
   std::vector<std::string> files;
-  for (const std::string& name : names_in(data_dir)) {
+  for (const std::string& name : files_by_number(data_dir)) {
     const std::string path = (fs::path(data_dir) / name).string();
     if (has_hdf5_name(path) && is_file(path)) files.push_back(path);
   }
@@ -59,7 +59,7 @@ std::vector<std::string> hdf5_files_of(const std::string& data_dir, const std::s
   }
   if (!numbered.empty()) return numbered;
   const std::string folder = (fs::path(data_dir) / split).string();
-  const std::vector<std::string> names = names_in(folder);
+  const std::vector<std::string> names = files_by_number(folder);
   std::error_code ignored;
   const auto is_folder = [&](const std::string& name) { return fs::is_directory(fs::path(folder) / name, ignored); };
   if (std::any_of(names.begin(), names.end(), is_folder)) return {};

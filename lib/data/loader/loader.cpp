@@ -212,10 +212,11 @@ void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
   const BadSample entry = known != bad.end() ? known->second : BadSample{sample, source->name(sample), reason};
   const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
   if (settings.on_bad_image != config::OnBadImage::skip) {
-    throw core::Error(
-        core::ErrorKind::data, "bad image " + text,
-        "repair or remove the file, or go on without such images: --on-bad-image skip; a damaged JPEG as its decoder "
-        "repairs it: --on-bad-image repair");
+    const bool has_changed = entry.reason.find("changed since the scan") != std::string::npos;
+    throw core::Error(core::ErrorKind::data, "bad image " + text,
+                      has_changed ? "the file was touched or written during the run: run the same command again"
+                                  : "repair or remove the file, or go on without such images: --on-bad-image skip; a "
+                                    "damaged JPEG as its decoder repairs it: --on-bad-image repair");
   }
   if (known == bad.end()) add_bad(entry);
 }

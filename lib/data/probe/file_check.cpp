@@ -34,7 +34,14 @@ FileCheck check_files(const Source& source, const FileCheckSettings& settings) {
   std::mutex mutex;
   std::map<int64_t, std::string> bad;  // by sample
   for (int64_t i = 0; i < size; ++i) {
-    if (stored_bytes(source, i) == 0) bad.emplace(i, "empty file");
+    const int64_t bytes = stored_bytes(source, i);
+    if (bytes == 0) bad.emplace(i, "empty file");
+    if (bytes >= 0 || source.stored() == nullptr) continue;
+    SampleContent content;  // a file that is not there, or a sample whose size is not known
+    std::vector<uint8_t> buffer;
+    const std::string reason = source.read(i, buffer, content);
+    if (reason.empty()) break;
+    bad.emplace(i, reason);
   }
   core::for_each_index(wanted, settings.threads, [&] {
     return [&, buffer = std::vector<uint8_t>(), image = ImageBuffer()](int64_t i) mutable {

@@ -141,7 +141,39 @@ std::string ShardLabels::read_json(const std::string& text, int32_t& label) cons
   return "its label is neither a whole number from 0 nor a text";
 }
 
+namespace {
+
+/// An archive that was compressed, whatever it is called: its members have no place to be read from.
+void refuse_compressed(const ByteReader& shard) {
+  struct Packed {
+    std::string_view begin;
+    const char *name, *step;
+  };
+  constexpr Packed kPacked[] = {{"\x1f\x8b", "gzip", "gzip -dc"},
+                                {"\x28\xb5\x2f\xfd", "Zstandard", "zstd -dc"},
+                                {"BZh", "bzip2", "bzip2 -dc"},
+                                {"\xfd"
+                                 "7zXZ",
+                                 "xz", "xz -dc"},
+                                {"PK\3\4", "zip", ""}};
+  char begin[6] = {};
+  shard.read(0, begin, std::min<uint64_t>(sizeof begin, shard.size()));
+  for (const Packed& packed : kPacked) {
+    if (std::string_view(begin, sizeof begin).substr(0, packed.begin.size()) != packed.begin) continue;
+    const std::string path = core::shell_word(shard.name());
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{}: compressed by {}: its members cannot be read in any order",
+                                   core::printable(shard.name()), packed.name),
+                      *packed.step == 0 ? "unpack it: unzip " + path
+                                        : core::format("unpack each archive: {0} {1} > {1}.plain && mv {1}.plain {1}",
+                                                       packed.step, path));
+  }
+}
+
+}  // namespace
+
 ShardIndex scan_shard(const ByteReader& shard, const ShardLabels& labels, ScanNotes& notes) {
+  refuse_compressed(shard);
   return ShardScan(shard, labels, notes).run();
 }
 

@@ -38,7 +38,8 @@ std::string stamp_trouble(const struct stat& info, const FileStamp& stamp) {
     return core::format("it has {}, too much for an image", core::bytes_text(static_cast<double>(info.st_size)));
   }
   const int64_t modified_ns = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-  if (info.st_size != stamp.size || modified_ns != stamp.modified_ns) return "it has changed since the scan";
+  if (info.st_size != stamp.size) return "it has changed since the scan";
+  if (modified_ns != stamp.modified_ns) return "its time has changed since the scan";
   return "";
 }
 

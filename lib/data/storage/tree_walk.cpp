@@ -122,6 +122,10 @@ std::vector<std::string> ScanNotes::lines() const {
   return lines;
 }
 
+std::vector<std::string> names_in(const std::string& directory) {
+  return is_directory(directory) ? sorted_names(directory) : std::vector<std::string>();
+}
+
 bool has_image_name(const std::string& name) { return is_one_of(lower_extension(name), kImageExtensions); }
 
 std::vector<std::string> image_names_in(const std::string& directory) {

@@ -60,6 +60,8 @@ class TreeWalker {
   std::set<std::pair<uint64_t, uint64_t>> visited_;  ///< device and inode of folders
 };
 
+/// All names in `directory`, sorted bytewise; none where it cannot be listed.
+std::vector<std::string> names_in(const std::string& directory);
 /// Names in `directory`, sorted bytewise, that are those of images; what they are is not looked at. Throws core::Error.
 std::vector<std::string> image_names_in(const std::string& directory);
 /// By extension, in any case of letters.

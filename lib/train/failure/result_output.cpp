@@ -26,6 +26,7 @@ bool is_device_or_pipe(const std::string& path) {
 void write_stream(std::FILE* stream, const std::string& content, const std::string& name) {
   errno = 0;
   if (std::fwrite(content.data(), 1, content.size(), stream) == content.size() && std::fflush(stream) == 0) return;
+  if (errno == EPIPE) return;  // a reader that has seen enough: train predict ... | head
   throw core::errno_error(errno, "write", name, core::ErrorKind::io);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results on their way out: unlike news for the console, they must arrive whole or be missed loudly.
+// Results on their way out: unlike news for the console, they must arrive whole or be missed loudly, unless their reader
+// has left.
 #pragma once
 
 #include <cstdio>

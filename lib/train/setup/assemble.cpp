@@ -2,6 +2,7 @@
 #include "train/setup/assemble.h"
 
 #include <ATen/Context.h>
+#include <algorithm>
 
 #include <cmath>
 #include <exception>
@@ -205,7 +206,20 @@ engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions&
   return settings;
 }
 
-engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes) {
+/// Rows of a classifier by the names of classes; empty where they are the same, or the weights have no names.
+std::vector<int64_t> rows_by_name(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
+  std::vector<int64_t> rows;
+  if (theirs.empty() || ours.empty() || theirs == ours) return rows;
+  for (const std::string& name : ours) {
+    const auto found = std::find(theirs.begin(), theirs.end(), name);
+    rows.push_back(found == theirs.end() ? -1 : found - theirs.begin());
+  }
+  const bool none = std::all_of(rows.begin(), rows.end(), [](int64_t row) { return row < 0; });
+  return none && theirs.size() == ours.size() ? std::vector<int64_t>() : rows;
+}
+
+engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes,
+                              const std::vector<std::string>& classes) {
   refuse_copies_of_network_file(options);
   engine::Learner learner;
   learner.device = device;
@@ -213,9 +227,11 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
   if (device.is_cpu()) refuse_training_beyond_memory(options, *learner.model);
   if (!options.model.init_from.empty() && !resumes) {
     const bool is_file = model::is_network_file(options.model.model);  // weights come under the names that it has
-    for (const std::string& line :
-         weights::load_pretrained(*learner.model, is_file ? "the network" : options.model.model, options.model.backbone,
-                                  starting_weights(options.model.init_from))) {
+    const std::string weights = starting_weights(options.model.init_from);
+    weights::StartOptions start{options.model.fresh_head, options.model.init_norm_eps, {}};
+    start.head_rows = rows_by_name(classes_beside(weights), classes);
+    for (const std::string& line : weights::load_pretrained(
+             *learner.model, is_file ? "the network" : options.model.model, options.model.backbone, weights, start)) {
       core::log_info("starting weights: {}", line);
     }
   }

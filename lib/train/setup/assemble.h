@@ -80,7 +80,9 @@ engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data:
 engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before);
 engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions& options, const std::string& directory);
 /// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
-engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes = false);
+/// `classes`: what is learned, by name; rows of the classifier of a run that knows the same names follow them.
+engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes = false,
+                              const std::vector<std::string>& classes = {});
 /// How training images are varied, in one line.
 std::string augment_text(const config::ResolvedOptions& options, const data::Source& train,
                          const engine::MixSettings& mix);

@@ -2,13 +2,10 @@
 #include "train/setup/doubts.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
-#include "core/system/file.h"
-#include "core/text/json.h"
 #include "train/setup/run_directory.h"
 
 namespace stoker::train {
@@ -16,8 +13,6 @@ namespace {
 
 using config::DatasetType;
 using core::format;
-
-constexpr uint64_t kMaxStateBytes = 64 << 20;
 
 /// The config.yaml of a run gives every option; one that says what is so anyhow asks for nothing.
 bool is_asked_for(const config::Row& row) {
@@ -33,21 +28,6 @@ void doubts_about_options(const config::Configuration& given, const char* what_d
     if (is_asked_for(row)) doubts.push_back(format("--{} has no effect: the data are {}", row.name, what_data_are));
   };
   (doubt(given.table.row_of(options)), ...);
-}
-
-/// The class names of the run whose checkpoint a file of weights belongs to; empty: it belongs to none.
-std::vector<std::string> classes_beside(const std::string& weights) {
-  const std::string state = (std::filesystem::path(weights).parent_path() / "state.json").string();
-  if (weights.empty() || !core::file_exists(state)) return {};
-  try {
-    return core::parse_json(core::read_file(state, kMaxStateBytes), state)
-        .at("class_names")
-        .get<std::vector<std::string>>();
-  } catch (const core::Error&) {
-    return {};
-  } catch (const core::Json::exception&) {
-    return {};
-  }
 }
 
 /// Whether a split has samples with label `k`, and some without.
@@ -114,12 +94,24 @@ std::vector<std::string> doubts_about(const config::Configuration& given, const 
                             options.loader.batch_size, facts.train_images));
   }
   if (const std::string doubt = doubt_about_metrics(options, *datasets.val); !doubt.empty()) doubts.push_back(doubt);
+  const auto [mean, deviation] = normalisation_beside(starting_weights(options.model.init_from));
+  if (mean.size() == data.mean.size() && (mean != data.mean || deviation != data.std)) {
+    const auto list = [](const std::vector<double>& values) {
+      std::string text;
+      for (const double value : values) text += format("{}{:g}", text.empty() ? "" : ",", value);
+      return text;
+    };
+    doubts.push_back(format("the weights of {} were trained with --mean {} --std {}, this run normalises otherwise",
+                            core::printable(options.model.init_from), list(mean), list(deviation)));
+  }
   const std::vector<std::string> before = classes_beside(starting_weights(options.model.init_from));
   const std::vector<std::string>& now = datasets.train->learned_names();
-  if (!before.empty() && before.size() == now.size() && before != now) {
+  const auto is_known = [&](const std::string& name) { return std::count(before.begin(), before.end(), name) > 0; };
+  const bool none_known = std::none_of(now.begin(), now.end(), is_known);
+  if (!before.empty() && before.size() == now.size() && none_known && !options.model.fresh_head) {
     doubts.push_back(
         format("the classifier of {} was trained on the classes {}, but the data has {}: it starts as if they were the "
-               "same, in this order",
+               "same, in this order (--fresh-head starts it at random)",
                core::printable(options.model.init_from), core::list_text(before), core::list_text(now)));
   }
   return doubts;

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text/json.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/files/checkpoint_files.h"
 
@@ -70,6 +71,43 @@ std::string starting_weights(const std::string& path) {
     if (core::file_exists(path + name)) return path + name;
   }
   return path;
+}
+
+namespace {
+
+constexpr uint64_t kMaxRecordBytes = 64 << 20;
+
+/// A JSON file beside weights; null where there is none that can be read.
+core::Json record_beside(const std::string& weights, const char* name) {
+  const std::string path = (fs::path(weights).parent_path() / name).string();
+  if (weights.empty() || !core::file_exists(path)) return nullptr;
+  try {
+    return core::parse_json(core::read_file(path, kMaxRecordBytes), path);
+  } catch (const core::Error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> classes_beside(const std::string& weights) {
+  try {
+    const core::Json state = record_beside(weights, "state.json");
+    return state.is_null() ? std::vector<std::string>() : state.at("class_names").get<std::vector<std::string>>();
+  } catch (const core::Json::exception&) {
+    return {};
+  }
+}
+
+std::pair<std::vector<double>, std::vector<double>> normalisation_beside(const std::string& weights) {
+  try {
+    const core::Json record = record_beside(weights, "preprocess.json");
+    if (record.is_null()) return {};
+    const core::Json& normalize = record.at("normalize");
+    return {normalize.at("mean").get<std::vector<double>>(), normalize.at("std").get<std::vector<double>>()};
+  } catch (const core::Json::exception&) {
+    return {};
+  }
 }
 
 }  // namespace stoker::train

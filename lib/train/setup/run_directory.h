@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/system/file.h"
 
@@ -40,5 +42,9 @@ std::string find_checkpoint(const std::string& path, const std::string& which);
 /// of several such files, that. A folder without any is returned as it is. Throws Error{no_input} for a run without a
 /// checkpoint.
 std::string starting_weights(const std::string& path);
+/// The class names of the run whose checkpoint a file of weights belongs to; empty: it belongs to none.
+std::vector<std::string> classes_beside(const std::string& weights);
+/// Mean and standard deviation that this run normalised with; empty: it belongs to none.
+std::pair<std::vector<double>, std::vector<double>> normalisation_beside(const std::string& weights);
 
 }  // namespace stoker::train

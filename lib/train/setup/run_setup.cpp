@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -14,6 +16,7 @@
 #include "train/setup/assemble.h"
 #include "train/setup/backend.h"
 #include "train/setup/plan_run.h"
+#include "train/setup/run_directory.h"
 
 namespace stoker::train {
 namespace {
@@ -33,7 +36,7 @@ void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device dev
                          config::ResolvedOptions options = settings.options();
                          options.precision.channels_last = variation.channels_last;
                          if (variation.only_tried) options.model.init_from.clear();
-                         return build_learner(options, device, resumes);
+                         return build_learner(options, device, resumes, prepared.datasets.train->learned_names());
                        }};
   prepared.bfloat16_speed = measure_amp(tried, from_root);
   const bool is_told = !settings.was_automatic(settings.options().precision.channels_last);
@@ -104,6 +107,17 @@ void refuse_assumptions(const config::Resolution& resolution) {
   throw std::logic_error("nothing decides about the automatic option " + resolution.assumed.front());
 }
 
+/// What a run that gives its weights normalised with; empty where they come from elsewhere, or it is gone: a run that
+/// is resumed does not need it.
+std::pair<std::vector<double>, std::vector<double>> normalisation_of_run(const std::string& start) {
+  try {
+    return normalisation_beside(starting_weights(start));
+  } catch (const core::Error& error) {
+    if (error.kind() != core::ErrorKind::no_input) throw;
+    return {};
+  }
+}
+
 }  // namespace
 
 void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
@@ -111,7 +125,11 @@ void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
   const int64_t resident_before = settled_resident_bytes();
   prepared.datasets = data::open_datasets(measure ? given : without_copies(given));
   prepared.data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
-  settings.learn_data(facts_of(*prepared.datasets.train, given));
+  config::DataFacts facts = facts_of(*prepared.datasets.train, given);
+  if (const std::string& start = settings.options().model.init_from; !start.empty() && facts.input_mean.empty()) {
+    std::tie(facts.input_mean, facts.input_deviation) = normalisation_of_run(start);
+  }
+  settings.learn_data(facts);
   settings.learn_network();
   require_model_for(settings.options(), *prepared.datasets.train);
   if (measure) measure_workers(settings, *prepared.datasets.train);
@@ -123,7 +141,7 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   prepared.task = build_task(options, device);
   if (share.ranks == 1 && share.processes == 1) refuse_hopeless_batch(settings, prepared, device, resumes);
   if (!share.root_has_proven) prove_before_measuring(settings, prepared.datasets, share.from_root);
-  prepared.learner = build_learner(options, device, resumes);
+  prepared.learner = build_learner(options, device, resumes, prepared.datasets.train->learned_names());
   choose_arithmetic(settings, prepared, device, resumes, share.from_root);
   const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes,
                         resumes,  share.ranks,       share.processes};

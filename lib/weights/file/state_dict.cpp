@@ -18,7 +18,8 @@ constexpr size_t kMaxTensors = 100'000;
 
 [[noreturn]] void fail_state(const std::string& what, const std::string& reason) {
   throw core::Error(core::ErrorKind::data, what + ": " + reason,
-                    "in Python: torch.save(model.state_dict(), 'weights.pth')");
+                    "in Python: torch.save(model.state_dict(), 'weights.pth'); where the file holds the whole model, "
+                    "model = torch.load(path, weights_only=False) reads it there");
 }
 
 /// Walks dictionaries in dictionaries, each once.
@@ -27,15 +28,18 @@ class Walk {
   Walk(const PickleTree& tree, const std::string& what, const FindStorage& find_storage)
       : tree_(tree), what_(what), find_storage_(find_storage) {}
 
-  std::vector<StoredTensor> tensors() {
+  void fill(WeightFile& file) {
     if (tree_.at(tree_.root).kind != ValueKind::dictionary) {
       const bool is_tensor = tree_.at(tree_.root).kind == ValueKind::tensor;
       fail_state(what_,
-                 is_tensor ? "it holds one tensor, not a state dict" : "it holds no dictionary, so no state dict");
+                 (is_tensor ? "it holds one tensor, not a state dict" : "it holds no dictionary, so no state dict") +
+                     opaque_text());
     }
     visit(tree_.root, "", 0);
-    if (tensors_.empty()) fail_state(what_, "no tensor is in its dictionaries");
-    return std::move(tensors_);
+    if (tensors_.empty()) fail_state(what_, "no tensor is in its dictionaries" + opaque_text());
+    file.tensors = std::move(tensors_);
+    file.opaque = std::move(opaque_);
+    file.passed_over = tree_.opaque_names;
   }
 
  private:
@@ -47,6 +51,9 @@ class Walk {
       const PickleValue& key = tree_.at(items[i]);
       const PickleValue& value = tree_.at(items[i + 1]);
       const bool is_tensor = value.kind == ValueKind::tensor;
+      if (value.kind == ValueKind::opaque && key.kind == ValueKind::text) {
+        opaque_.push_back({group, std::string(key.text), name_of(value)});
+      }
       if (!is_tensor && value.kind != ValueKind::dictionary) continue;
       if (key.kind != ValueKind::text && key.kind != ValueKind::integer) continue;
       std::string name = key.kind == ValueKind::text ? std::string(key.text) : std::to_string(key.integer);
@@ -60,6 +67,17 @@ class Walk {
         visit(items[i + 1], group.empty() ? name : group + "." + name, depth + 1);
       }
     }
+  }
+
+  const std::string& name_of(const PickleValue& opaque) const {
+    return tree_.opaque_names.at(static_cast<size_t>(opaque.integer));
+  }
+  /// What is there in place of tensors.
+  std::string opaque_text() const {
+    constexpr size_t kNamed = 5;
+    if (tree_.opaque_names.empty()) return "";
+    return "; it names " + core::list_text(tree_.opaque_names, kNamed) +
+           ", which is no part of a state dict, and nothing in a file is run";
   }
 
   StoredTensor stored(std::string name, const std::string& group, const PickleValue& value) {
@@ -111,12 +129,13 @@ class Walk {
   const FindStorage& find_storage_;
   std::unordered_set<ValueIndex> seen_;
   std::vector<StoredTensor> tensors_;
+  std::vector<OpaqueEntry> opaque_;
 };
 
 }  // namespace
 
-std::vector<StoredTensor> tensors_of(const PickleTree& tree, const std::string& what, const FindStorage& find_storage) {
-  return Walk(tree, what, find_storage).tensors();
+void take_tensors(const PickleTree& tree, const std::string& what, const FindStorage& find_storage, WeightFile& file) {
+  Walk(tree, what, find_storage).fill(file);
 }
 
 }  // namespace stoker::weights

@@ -7,16 +7,22 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/file/pickle_value.h"
+#include "weights/file/weight_file.h"
 
 namespace stoker::weights {
+
+using data::PickledTensor;
+using data::PickleTree;
+using data::PickleValue;
+using data::ValueIndex;
+using data::ValueKind;
 
 /// The storage of this key, type and size in the file: an index into WeightFile::storages. Throws Error{data}.
 using FindStorage = std::function<size_t(std::string_view key, NumberType type, uint64_t bytes)>;
 
-/// Every tensor in the dictionaries of `tree`, with views checked against their storages. Values that are no tensors
-/// are passed over. Throws Error{data}: not a dictionary, no tensor in it, dictionaries too deep, a view beyond its
-/// storage.
-std::vector<StoredTensor> tensors_of(const PickleTree& tree, const std::string& what, const FindStorage& find_storage);
+/// Fills `file` with every tensor in the dictionaries of `tree`, views checked against their storages, and with the
+/// names of what is opaque. Values that are no tensors are passed over. Throws Error{data}: not a dictionary, no tensor
+/// in it, dictionaries too deep, a view beyond its storage.
+void take_tensors(const PickleTree& tree, const std::string& what, const FindStorage& find_storage, WeightFile& file);
 
 }  // namespace stoker::weights

@@ -5,12 +5,14 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "weights/file/pickle_reader.h"
+#include "data/archive/pickle_reader.h"
 #include "weights/file/state_dict.h"
 #include "weights/file/torch_files.h"
 
 namespace stoker::weights {
 namespace {
+
+using data::read_pickle;
 
 using core::format;
 
@@ -49,15 +51,18 @@ class TorchLegacy {
       if (!is_new && place->second != value.number_type) fail("one of its storages has two types");
     }
     const std::unordered_map<std::string_view, size_t> places = find_storages(keys, types, weights);
-    weights.tensors = tensors_of(object, what_, [&](std::string_view key, NumberType, uint64_t bytes) {
-      const auto place = places.find(key);
-      if (place == places.end()) fail("its storage " + core::printable(key) + " is missing");
-      const Storage& storage = weights.storages[place->second];
-      if (storage.bytes != bytes) {
-        fail(format("its storage {} has {} bytes instead of {}", core::printable(key), storage.bytes, bytes));
-      }
-      return place->second;
-    });
+    take_tensors(
+        object, what_,
+        [&](std::string_view key, NumberType, uint64_t bytes) {
+          const auto place = places.find(key);
+          if (place == places.end()) fail("its storage " + core::printable(key) + " is missing");
+          const Storage& storage = weights.storages[place->second];
+          if (storage.bytes != bytes) {
+            fail(format("its storage {} has {} bytes instead of {}", core::printable(key), storage.bytes, bytes));
+          }
+          return place->second;
+        },
+        weights);
     return weights;
   }
 

@@ -4,14 +4,19 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "weights/file/inflate.h"
-#include "weights/file/pickle_reader.h"
+#include "data/archive/inflate.h"
+#include "data/archive/pickle_reader.h"
+#include "data/archive/zip_directory.h"
 #include "weights/file/state_dict.h"
 #include "weights/file/torch_files.h"
-#include "weights/file/zip_directory.h"
 
 namespace stoker::weights {
 namespace {
+
+using data::read_pickle;
+using data::read_stored;
+using data::read_zip_directory;
+using data::ZipMember;
 
 using core::format;
 
@@ -34,27 +39,30 @@ class TorchZip {
     const PickleTree tree = read_pickle(pickle, what_, consumed);
     std::unordered_map<std::string, size_t> places;
     uint64_t inflated = 0;  // bytes of all deflated storages
-    weights.tensors = tensors_of(tree, what_, [&](std::string_view key, NumberType, uint64_t bytes) {
-      const std::string name = "data/" + std::string(key);
-      const ZipMember* member = find(name);
-      if (member == nullptr) fail("its storage " + core::printable(name) + " is missing", kCopyAgain);
-      if (member->bytes != bytes) {
-        fail(format("its storage {} has {} bytes instead of {}", core::printable(name), member->bytes, bytes),
-             kCopyAgain);
-      }
-      if (member->deflated && bytes > kMaxInflated) {
-        fail(format("its storage {} inflates to {} bytes, more than is read", core::printable(name), bytes),
-             "save the weights with torch.save(), which deflates nothing");
-      }
-      const auto [place, is_new] = places.emplace(name, weights.storages.size());
-      inflated += is_new && member->deflated ? bytes : 0;
-      if (inflated > 2 * kMaxInflated) {
-        fail(format("its deflated storages have more than {} bytes together", 2 * kMaxInflated),
-             "save the weights with torch.save(), which deflates nothing");
-      }
-      if (is_new) weights.storages.push_back(storage(*member));
-      return place->second;
-    });
+    take_tensors(
+        tree, what_,
+        [&](std::string_view key, NumberType, uint64_t bytes) {
+          const std::string name = "data/" + std::string(key);
+          const ZipMember* member = find(name);
+          if (member == nullptr) fail("its storage " + core::printable(name) + " is missing", kCopyAgain);
+          if (member->bytes != bytes) {
+            fail(format("its storage {} has {} bytes instead of {}", core::printable(name), member->bytes, bytes),
+                 kCopyAgain);
+          }
+          if (member->deflated && bytes > kMaxInflated) {
+            fail(format("its storage {} inflates to {} bytes, more than is read", core::printable(name), bytes),
+                 "save the weights with torch.save(), which deflates nothing");
+          }
+          const auto [place, is_new] = places.emplace(name, weights.storages.size());
+          inflated += is_new && member->deflated ? bytes : 0;
+          if (inflated > 2 * kMaxInflated) {
+            fail(format("its deflated storages have more than {} bytes together", 2 * kMaxInflated),
+                 "save the weights with torch.save(), which deflates nothing");
+          }
+          if (is_new) weights.storages.push_back(storage(*member));
+          return place->second;
+        },
+        weights);
     return weights;
   }
 

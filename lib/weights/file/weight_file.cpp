@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "weights/file/inflate.h"
+#include "data/archive/inflate.h"
 #include "weights/file/safetensors_files.h"
 #include "weights/file/torch_files.h"
 
@@ -34,7 +34,7 @@ uint64_t StoredTensor::count() const {
 
 void WeightFile::read_storage(size_t storage, void* bytes) const {
   const Storage& place = storages.at(storage);
-  read_stored(*files.at(place.file), place, core::format("storage {}", storage), bytes);
+  data::read_stored(*files.at(place.file), place, core::format("storage {}", storage), bytes);
 }
 
 WeightFile open_weight_file(const std::string& path) {

@@ -10,11 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "data/archive/inflate.h"
+#include "data/archive/pickle_value.h"
 #include "data/storage/byte_reader.h"
 
 namespace stoker::weights {
 
-enum class NumberType : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+using data::NumberType;
+using data::Storage;
 
 uint64_t bytes_of(NumberType type);             ///< of one number
 const char* safetensors_name(NumberType type);  ///< "F32"
@@ -31,21 +34,18 @@ struct StoredTensor {
   uint64_t count() const;  ///< numbers
 };
 
-/// Bytes that one or more tensors look at.
-struct Storage {
-  size_t file = 0;            ///< which of the files
-  uint64_t begin = 0;         ///< place in that file
-  uint64_t stored_bytes = 0;  ///< there; lie inside the file
-  uint64_t bytes = 0;         ///< once inflated; equal to stored_bytes where it is not deflated
-  bool deflated = false;
-  uint32_t checksum = 0;  ///< CRC-32 of the inflated bytes; 0: none was written
+/// What stands where a tensor could be and is an object of a class that is not known here: never built.
+struct OpaqueEntry {
+  std::string group, name, type;
 };
 
 class WeightFile {
  public:
   std::string format;  ///< in words: "safetensors", "PyTorch zip", "PyTorch before 1.6"
   std::vector<StoredTensor> tensors;
-  std::vector<Storage> storages;
+  std::vector<Storage> storages;  ///< runs of bytes that one or more tensors look at
+  std::vector<OpaqueEntry> opaque;
+  std::vector<std::string> passed_over;  ///< names of Python that stand beside the tensors: nothing of them was run
   std::vector<std::shared_ptr<const data::ByteReader>> files;
 
   const std::string& path() const { return files.at(0)->name(); }

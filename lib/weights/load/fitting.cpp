@@ -34,8 +34,8 @@ bool convertible(at::ScalarType from, at::ScalarType to) {
 class Fitting {
  public:
   Fitting(const Recipient& recipient, const std::vector<NamedTensor>& targets, const NamePlan& plan,
-          const WeightFile& file, TensorReader& reader)
-      : recipient_(recipient), targets_(targets), plan_(plan), file_(file), reader_(reader) {
+          const WeightFile& file, TensorReader& reader, const HeadChoice& head)
+      : recipient_(recipient), targets_(targets), plan_(plan), file_(file), reader_(reader), head_(head) {
     for (const NamePlan::Source& source : plan.sources) sources_.emplace(source.ours, &source);
     const auto first = std::find_if(targets.begin(), targets.end(),
                                     [](const NamedTensor& target) { return target.tensor.dim() == 4; });
@@ -71,6 +71,11 @@ class Fitting {
     sources_.erase(found);
     const StoredTensor& first = file_.tensors[source.theirs[0]];
     const std::vector<int64_t> shape = shape_of(source);
+    if (is_head(target.name) && head_.is_fresh) {
+      fitted_.fresh_asked.push_back(target.name);
+      return;
+    }
+    if (is_head(target.name) && keep_rows(target, source, shape)) return;
     if (convertible(torch_type(first.type), target.tensor.scalar_type()) && accept(target, source, shape)) return;
     if (is_head(target.name)) {
       fitted_.fresh_shape.push_back(target.name);
@@ -101,6 +106,28 @@ class Fitting {
     return at::cat(parts, 0);
   }
 
+  /// Rows of classes that are known by name; the others keep what the network has.
+  bool keep_rows(const NamedTensor& target, const NamePlan::Source& source, const std::vector<int64_t>& shape) {
+    const at::IntArrayRef wanted = target.tensor.sizes();
+    if (head_.rows.empty() || wanted.empty() || shape.size() != wanted.size() ||
+        wanted[0] != static_cast<int64_t>(head_.rows.size()) ||
+        !std::equal(shape.begin() + 1, shape.end(), wanted.begin() + 1)) {
+      return false;
+    }
+    const torch::Tensor theirs = read(source);
+    torch::Tensor value = target.tensor.detach().to(at::kCPU).clone();
+    fitted_.rows_kept = 0;
+    fitted_.rows = wanted[0];
+    for (int64_t row = 0; row < wanted[0]; ++row) {
+      const int64_t from = head_.rows[static_cast<size_t>(row)];
+      if (from < 0 || from >= shape[0]) continue;
+      value.select(0, row).copy_(theirs.select(0, from));
+      ++fitted_.rows_kept;
+    }
+    keep(target, value);
+    return true;
+  }
+
   void keep(const NamedTensor& target, torch::Tensor value) { fitted_.values.emplace_back(target, std::move(value)); }
 
   /// Whether what the file has becomes the target; shapes are compared before anything is read.
@@ -115,11 +142,14 @@ class Fitting {
       return true;
     }
     if (target.name == input_ && given.size() == 4 && given[0] == wanted[0] && given.slice(2) == wanted.slice(2)) {
-      return keep_changed(target, adapt_input_channels(read(source), wanted[1]),
-                          wanted[1] == 1
-                              ? format("its {} input channels summed to 1", given[1])
-                              : format("its {} input channels repeated to {}, scaled by {:g}", given[1], wanted[1],
-                                       static_cast<double>(given[1]) / static_cast<double>(wanted[1])));
+      return keep_changed(
+          target, adapt_input_channels(read(source), wanted[1]),
+          wanted[1] == 1
+              ? format("its {} input channels summed to 1: a gray picture in all of them gives the same where each was "
+                       "normalised by the mean and std of this run",
+                       given[1])
+              : format("its {} input channels repeated to {}, scaled by {:g}", given[1], wanted[1],
+                       static_cast<double>(given[1]) / static_cast<double>(wanted[1])));
     }
     if (core::ends_with(target.name, "pos_embedding") && given.size() == 3 && given[0] == 1 && given[2] == wanted[2]) {
       return keep_changed(target, resample_positions(read(source), wanted[1]),
@@ -137,7 +167,7 @@ class Fitting {
 
   /// What no tensor of the network is made of.
   void sort_out_the_rest() {
-    const bool fresh = !fitted_.fresh_shape.empty() || !fitted_.fresh_absent.empty();
+    const bool fresh = !fitted_.fresh_shape.empty() || !fitted_.fresh_absent.empty() || !fitted_.fresh_asked.empty();
     for (const auto& [name, source] : sources_) {
       if (is_head(name) && fresh) continue;  // of a classifier that is being replaced
       if (!recipient_.has_classifier && is_classifier(name)) {
@@ -164,8 +194,8 @@ class Fitting {
     }
     if (count == 0) return;
     fitted_.changed.push_back(
-        format("the weights of {} batch norms, whose epsilon is {:g} there and {:g} here: their "
-               "results stay the same",
+        format("the weights of {} batch norms, whose epsilon is taken for {:g} there and is {:g} here, so that their "
+               "results stay the same (--init-norm-eps says another one: 0.001 for TensorFlow's weights)",
                count, plan_.norm_eps, ours));
   }
 
@@ -181,6 +211,7 @@ class Fitting {
   const NamePlan& plan_;
   const WeightFile& file_;
   TensorReader& reader_;
+  const HeadChoice& head_;
   std::string input_;                                       // name of the first convolution
   std::map<std::string, const NamePlan::Source*> sources_;  // that nothing was made of yet
   Fitted fitted_;
@@ -195,8 +226,8 @@ std::vector<GroupedName> names_in(const WeightFile& file) {
 }
 
 Fitted fit(const Recipient& recipient, const std::vector<NamedTensor>& targets, const NamePlan& plan,
-           const WeightFile& file, TensorReader& reader) {
-  return Fitting(recipient, targets, plan, file, reader).run();
+           const WeightFile& file, TensorReader& reader, const HeadChoice& head) {
+  return Fitting(recipient, targets, plan, file, reader, head).run();
 }
 
 }  // namespace stoker::weights

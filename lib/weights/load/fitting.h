@@ -22,9 +22,17 @@ struct Recipient {
   bool has_classifier = true;
 };
 
+/// What is wanted of the classifier; see StartOptions.
+struct HeadChoice {
+  bool is_fresh = false;
+  std::vector<int64_t> rows;
+};
+
 struct Fitted {
   std::vector<std::pair<model::NamedTensor, torch::Tensor>> values;  ///< tensor of the network, its new value
   std::vector<std::string> fresh_shape, fresh_absent;  ///< of the classifier: another shape there, not there
+  std::vector<std::string> fresh_asked;                ///< of the classifier: as HeadChoice says
+  int64_t rows_kept = -1, rows = 0;                    ///< of the classifier, where its rows were chosen by name
   std::vector<std::string> changed;                    ///< what was done to which tensor
   std::vector<std::string> left_out;                   ///< tensors of a classifier that the network does not have
   std::vector<std::string> problems;                   ///< what is missing, does not fit, or is of another network
@@ -32,6 +40,6 @@ struct Fitted {
 
 /// `targets` are the tensors of the recipient under its own names.
 Fitted fit(const Recipient& recipient, const std::vector<model::NamedTensor>& targets, const NamePlan& plan,
-           const WeightFile& file, TensorReader& reader);
+           const WeightFile& file, TensorReader& reader, const HeadChoice& head = {});
 
 }  // namespace stoker::weights

@@ -23,6 +23,8 @@ std::vector<std::string> names_of(const std::vector<NamedTensor>& tensors) {
   return names;
 }
 
+constexpr size_t kNamed = 8;
+
 /// The origin of the weights by the file, in words.
 std::string origin_text(const WeightFile& file, const NamePlan& plan) {
   std::string text = format("{}, names of {}", file.format, plan.dialect);
@@ -34,6 +36,12 @@ std::string origin_text(const WeightFile& file, const NamePlan& plan) {
 [[noreturn]] void refuse_weights(const std::string& path, const std::string& network, const NamePlan& plan,
                                  const WeightFile& file, const std::vector<std::string>& problems) {
   std::string reason = core::list_text(problems, 20);
+  for (const OpaqueEntry& entry : file.opaque) {
+    if (entry.group == plan.group) {
+      reason += format("{}{} comes out of {}, which nothing here builds", reason.empty() ? "" : ", ",
+                       printable(entry.name), entry.type);
+    }
+  }
   std::string hint = "check --model, --num-classes and --in-chans against those of the checkpoint";
   if (2 * plan.matched < plan.sources.size()) {
     std::vector<std::string> names;
@@ -50,6 +58,13 @@ PretrainedReport report_of(const std::string& path, const WeightFile& file, cons
   PretrainedReport lines;
   lines.push_back(format("{} tensors from {} ({})", fitted.values.size(), printable(path), origin_text(file, plan)));
   if (copies > 1) lines.push_back(format("loaded into {} backbones; what follows them starts fresh", copies));
+  if (fitted.rows_kept >= 0) {
+    lines.push_back(format("classifier: {} of {} classes are known by name and keep their rows, the others start fresh",
+                           fitted.rows_kept, fitted.rows));
+  }
+  if (!fitted.fresh_asked.empty()) {
+    lines.push_back("as --fresh-head says, the classifier starts fresh: " + core::list_text(fitted.fresh_asked));
+  }
   if (!fitted.fresh_shape.empty()) {
     lines.push_back("the classifier has another shape there, so it starts fresh: " +
                     core::list_text(fitted.fresh_shape));
@@ -61,6 +76,13 @@ PretrainedReport report_of(const std::string& path, const WeightFile& file, cons
   std::vector<std::string> left_out;
   for (const std::vector<std::string>* part : {&plan.left_out, &fitted.left_out}) {
     for (const std::string& name : *part) left_out.push_back(printable(name));
+  }
+  if (!file.passed_over.empty()) {
+    lines.push_back(
+        format("passed over, since nothing in a file is run: {}", core::list_text(file.passed_over, kNamed)));
+  }
+  if (plan.profiler_counters > 0) {
+    lines.push_back(format("left out: {} counters of a profiler (total_ops, total_params)", plan.profiler_counters));
   }
   if (!left_out.empty()) lines.push_back("left out: " + core::list_text(left_out));
   if (!plan.other_groups.empty()) lines.push_back("not read: " + core::list_text(plan.other_groups, 4));
@@ -74,12 +96,12 @@ std::vector<NamedTensor> targets_of(const Recipient& recipient) { return model::
 }  // namespace
 
 PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
-                                 const std::string& path) {
-  return load_pretrained(model, network, backbone, open_weight_file(path));
+                                 const std::string& path, const StartOptions& start) {
+  return load_pretrained(model, network, backbone, open_weight_file(path), start);
 }
 
 PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
-                                 const WeightFile& file) {
+                                 const WeightFile& file, const StartOptions& start) {
   const std::string& path = file.path();
   const std::vector<GroupedName> given = names_in(file);
   std::vector<Recipient> recipients = {{&model, true}};
@@ -93,10 +115,11 @@ PretrainedReport load_pretrained(model::ImageModel& model, const std::string& ne
     plan = plan_names(backbone, names_of(targets_of(recipients[0])), given, printable(path));
   }
 
+  if (start.norm_eps > 0) plan.norm_eps = start.norm_eps;
   TensorReader reader(file);
   std::vector<Fitted> fitted;
   for (const Recipient& recipient : recipients) {
-    fitted.push_back(fit(recipient, targets_of(recipient), plan, file, reader));
+    fitted.push_back(fit(recipient, targets_of(recipient), plan, file, reader, {start.fresh_head, start.head_rows}));
     if (!fitted.back().problems.empty()) refuse_weights(path, kind, plan, file, fitted.back().problems);
   }
   const c10::NoGradGuard no_gradients;

@@ -70,7 +70,7 @@ std::vector<Dialect> efficientnet_dialects(const std::string& network) {
                {},
                1e-3,
                "trained with padding at the right and at the bottom where a convolution halves, which is on both sides "
-               "here: its results differ a little until it is trained further"};
+               "here: its results differ until it is trained further"};
   face.rows = {
       {"embeddings.convolution.*", "features.0.0.*"},
       {"embeddings.batchnorm.*", "features.0.1.*"},

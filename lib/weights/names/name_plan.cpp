@@ -23,6 +23,12 @@ constexpr int kMaxPrefixes = 4;
 
 bool begins_with(std::string_view text, std::string_view begin) { return text.substr(0, begin.size()) == begin; }
 
+/// What profilers (thop, ptflops) hang on each module: numbers that no network has.
+bool is_profiler_counter(std::string_view name) {
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  return last == "total_ops" || last == "total_params";
+}
+
 /// The dictionary that holds the weights.
 std::string choose_group(const std::vector<GroupedName>& given, const std::string& what,
                          std::vector<std::string>& others) {
@@ -124,6 +130,11 @@ NamePlan plan_names(const std::string& network, const std::vector<std::string>& 
   plan.group = choose_group(given, what, plan.other_groups);
   std::vector<std::string> names;
   for (const GroupedName& entry : given) names.push_back(entry.group == plan.group ? entry.name : "");
+  for (std::string& name : names) {
+    if (!is_profiler_counter(name)) continue;
+    name.clear();
+    ++plan.profiler_counters;
+  }
   plan.prefix = strip_prefixes(names);
 
   const std::unordered_set<std::string> wanted_set(wanted.begin(), wanted.end());
@@ -140,7 +151,8 @@ NamePlan plan_names(const std::string& network, const std::vector<std::string>& 
   }
   for (const size_t place : best->idle) plan.left_out.push_back(given[place].name);
   for (size_t i = 0; i < names.size(); ++i) {
-    if (given[i].group == plan.group && names[i].empty()) plan.left_out.push_back(given[i].name);
+    if (given[i].group == plan.group && names[i].empty() && !is_profiler_counter(given[i].name))
+      plan.left_out.push_back(given[i].name);
   }
   return plan;
 }

@@ -28,6 +28,7 @@ struct NamePlan {
   std::vector<std::string> other_groups;  ///< that hold tensors, too
   double norm_eps = 0;                    ///< of their batch norms; 0: as ours
   std::string remark;                     ///< a note for users of such weights; may be empty
+  size_t profiler_counters = 0;           ///< total_ops and total_params, which are left out
   size_t matched = 0;                     ///< sources that the network has a tensor for
 };
 

@@ -58,9 +58,9 @@ TEST_F(CsvColumnsTest, AFileByItselfIsTheTrainingSplitWhateverItIsCalled) {
 }
 
 TEST_F(CsvColumnsTest, AFolderWhoseFilesAreNoSplitsIsAnErrorWithTheOnesThatMayBeNamed) {
-  folder_.write("labels.csv", "path,label\na.png,0\n");
+  folder_.write("mine.csv", "path,label\na.png,0\n");
   const core::Error error = error_of([&] { open_datasets(options_); });
-  EXPECT_NE(error.hint().find("it holds labels.csv: to train on one, --data-dir"), std::string::npos) << error.hint();
+  EXPECT_NE(error.hint().find("it holds mine.csv: to train on one, --data-dir"), std::string::npos) << error.hint();
 }
 
 TEST_F(CsvColumnsTest, ADecimalCommaIsNamed) {

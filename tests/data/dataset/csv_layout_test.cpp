@@ -50,14 +50,14 @@ TEST_F(CsvLayoutTest, AbsolutePathsAreTakenAsTheyAre) {
   EXPECT_EQ(datasets.train->name(0), folder_ / "a.png");
 }
 
-TEST_F(CsvLayoutTest, TheHeaderIsRequired) {
-  EXPECT_EQ(problem("a.png,0\n"), "train.csv:1: the header has no column 'path'; it reads 'a.png' and '0'");
+TEST_F(CsvLayoutTest, ColumnsOfPathsAndClassesAreFoundOrNamed) {
+  EXPECT_EQ(problem("x.png,0\n"), "train.csv:1: the header has no column 'path'; it reads 'x.png' and '0'");
   EXPECT_EQ(hint_,
             "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat; --csv-path and "
             "--csv-label name other "
             "columns");
-  EXPECT_EQ(problem("path,class\na.png,0\n"),
-            "train.csv:1: the header has no column 'label'; it reads 'path' and 'class'");
+  EXPECT_EQ(problem("path,a,b\na.png,x,y\n"),
+            "train.csv:1: the header has no column 'label'; it reads 'path', 'a' and 'b'");
   EXPECT_EQ(problem(""), "train.csv:1: the file is empty");
   EXPECT_EQ(problem("path,label\n").substr(0, 12), "train.csv:2:");
 }
@@ -73,10 +73,6 @@ TEST_F(CsvLayoutTest, EveryLabelIsCheckedBeforeTraining) {
             "train.csv:3: label '1.5' is not a whole number, but other labels are");
   EXPECT_EQ(problem("path,label\na.png,cat\nsub/b.png,1\n"),
             "train.csv:3: label '1' is a number, but the first label is a name");
-  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png,99999999999999999999\n"),
-            "train.csv:3: label '99999999999999999999' is not a whole number, but other labels are");
-  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png,4000000\n"),
-            "train.csv:3: label 4000000 is too large: there may be 1000000 classes");
   EXPECT_EQ(problem("path,label\na.png,0\n,1\n"), "train.csv:3: the path is missing");
   EXPECT_EQ(problem(good, "path,label\na.png,2\n"), "val.csv:2: label 2 is out of range: there are 2 classes, 0 to 1");
   options_.num_classes = 2;

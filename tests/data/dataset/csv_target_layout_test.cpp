@@ -47,7 +47,7 @@ TEST_F(CsvTargetTest, ErrorsHaveFileAndLine) {
   EXPECT_EQ(problem("path,x\na.png,1,2\n"), "train.csv:2: 3 fields where the header has 2");
   EXPECT_EQ(problem("path\na.png\n"), "train.csv:1: there is no column besides path");
   EXPECT_EQ(problem("path,x,x\na.png,1,2\n"), "train.csv:1: two columns are called 'x'");
-  EXPECT_EQ(problem("file,x\na.png,1\n"), "train.csv:1: the header has no column 'path'; it reads 'file' and 'x'");
+  EXPECT_EQ(problem("thing,x\n?,1\n"), "train.csv:1: the header has no column 'path'; it reads 'thing' and 'x'");
   EXPECT_EQ(problem("path,x\na.png,1\na.png,2\n"), "train.csv:3: the same path stood earlier with other targets");
   EXPECT_EQ(problem("path,x\n"), "train.csv:2: there are no rows after the header");
   EXPECT_EQ(problem("path,x,y\na.png,1,2\n"), "val.csv:1: the header has no column 'y'; it reads 'path' and 'x'");

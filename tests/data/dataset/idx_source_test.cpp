@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/dataset/idx_source.h"
+#include "data/arrays/idx_source.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

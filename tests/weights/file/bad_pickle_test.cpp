@@ -91,11 +91,13 @@ const std::vector<BadPickle>& bad_pickles() {
       {"StackGlobal", MadePickle().text("os").text("system").op("\x93(").text("id").op("tR").done(),
        "it names os.system"},
       {"StackGlobalOfNumbers", MadePickle().integer(1).integer(2).op("\x93").done(), "the name of a global is no text"},
-      {"Inst", MadePickle().op("(ios\nsystem\n").done(), "opcode INST is no part of a state dict"},
-      {"Obj", MadePickle().op("(").global("collections", "OrderedDict").op("o").done(), "opcode OBJ is no part"},
-      {"Newobj", MadePickle().global("collections", "OrderedDict").op(")\x81").done(), "opcode NEWOBJ is no part"},
+      {"Inst", MadePickle().op("(ios\nsystem\n").done(), "it names os.system, which is no part of a state dict"},
+      {"Obj", MadePickle().op("(").global("collections", "OrderedDict").op("o").done(),
+       "no tensor is in its dictionaries"},
+      {"Newobj", MadePickle().global("collections", "OrderedDict").op(")\x81").done(),
+       "no tensor is in its dictionaries"},
       {"NewobjEx", MadePickle().global("collections", "OrderedDict").op(")}\x92").done(),
-       "opcode NEWOBJ_EX is no part"},
+       "no tensor is in its dictionaries"},
       {"Extension", MadePickle().op("\x82\x01").done(), "opcode EXT1 is no part"},
       {"TextualPersistentId", MadePickle().op("Pevil\n").done(), "opcode PERSID is no part"},
       {"EscapedString", MadePickle().op("S'\\x41'\n").done(), "opcode STRING is no part"},
@@ -118,7 +120,7 @@ const std::vector<BadPickle>& bad_pickles() {
       {"MemoAtTheEnd", MadePickle().op("Nr\xFF\xFF\xFF\xFF").done(), "its memo is too large"},
       {"MillionsOfValues", MadePickle().op(repeated("N", 1100000)).done(), "it has more than 524288 values"},
       {"LongOf200Bytes", MadePickle().op("\x8a\xC8" + std::string(200, '\1')).done(),
-       "an integer has more than 64 bits"},
+       "it holds no dictionary, so no state dict"},
       {"LongListInManyDictionaries",
        MadePickle()
            .op("](" + repeated("]", 400000) + "eq")
@@ -159,7 +161,7 @@ const std::vector<BadPickle>& bad_pickles() {
       {"NameWithoutAnEnd", MadePickle().op("c" + std::string(1000, 'a')).bytes, "a name has no end"},
       {"NoOpcode", MadePickle().op("\xFE").done(), "byte 0xfe is no opcode"},
       {"NewProtocol", "\x80\x09.", "protocol 9 is none of 2 to 5"},
-      {"OldProtocol", "(dp0\n.", "opcode DICT is no part"},
+      {"OldProtocol", "(dp0\n.", "opcode PUT is no part"},
       {"List", MadePickle().op("]").done(), "it holds no dictionary, so no state dict"},
       {"OneTensor", MadePickle().tensor(two_numbers()).done(), "it holds one tensor, not a state dict"},
       {"NoTensors", MadePickle().op("}").text("epoch").integer(3).op("s").done(), "no tensor is in its dictionaries"},
@@ -181,6 +183,53 @@ TEST(BadPickleTest, IsRefusedInTheOlderLayoutAsWell) {
   for (const char* global : {"os", "builtins"}) {
     const std::string message = fixtures::refusal(fixtures::torch_legacy_file(call(global, "eval"), {two_numbers()}));
     EXPECT_NE(message.find("it names " + std::string(global) + ".eval"), std::string::npos) << message;
+  }
+}
+
+/// {"what": <opcodes>, "state_dict": {"a": two numbers}}
+std::string beside_a_tensor(const std::string& opcodes) {
+  const std::string state = fixtures::state_dict_pickle({two_numbers()});
+  return MadePickle()
+      .op("}")
+      .text("what")
+      .op(opcodes + "s")
+      .text("state_dict")
+      .op(state.substr(2, state.size() - 3) + "s")
+      .done();
+}
+
+TEST(BadPickleTest, WhatStandsBesideTensorsIsPassedOverAndNamed) {
+  const auto global = [](const char* module, const char* name) {
+    return MadePickle().global(module, name).bytes.substr(2);
+  };
+  const auto text = [](const char* words) { return MadePickle().text(words).bytes.substr(2); };
+  const std::string storage_of_complex =
+      "(" + text("storage") + global("torch", "ComplexFloatStorage") + text("7") + text("cpu") + "K\x02tQ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {global("argparse", "Namespace") + ")\x81}" + text("lr") + "G" + std::string(8, '\0') + "sb",
+       "argparse.Namespace"},
+      {global("argparse", "Namespace") + ")R}b", "argparse.Namespace"},
+      {global("numpy.core.multiarray", "scalar") + global("numpy", "dtype") + "(" + text("f8") +
+           std::string("K\0K\1tR(K\3tb", 11) + "C\x08" + std::string(8, '\0') + "\x86R",
+       "numpy.core.multiarray.scalar"},
+      {global("collections", "Counter") + "}K\x1eK\x01s\x85R", "collections.Counter"},
+      {global("collections", "defaultdict") + global("builtins", "list") + "\x85R(K\1K\2u", "collections.defaultdict"},
+      {global("__main__", "Thing") + ")}\x92", "__main__.Thing"},
+      {"(" + global("__main__", "Thing") + "K\1o", "__main__.Thing"},
+      {"(K\1i__main__\nThing\n", "__main__.Thing"},
+      {global("torch._utils", "_rebuild_tensor_v2") + "(" + storage_of_complex + std::string("K\0)", 3) + ")\x89NtR",
+       "torch.ComplexFloatStorage"},
+      {global("os", "system") + text("touch pwned") + "\x85R", "os.system"},
+      {global("omegaconf.dictconfig", "DictConfig") + ")\x81}b", "omegaconf.dictconfig.DictConfig"},
+      {"\x8f(K\1K\2\x90", ""},
+      {"(K\1K\2\x91", ""},
+      {"\x8a\x0a" + std::string(10, '\1'), ""},
+  };
+  for (const auto& [opcodes, name] : cases) {
+    const WeightFile file = fixtures::opened(fixtures::zip_around(beside_a_tensor(opcodes)));
+    ASSERT_EQ(file.tensors.size(), 1u) << name;
+    EXPECT_EQ(file.passed_over.empty(), name.empty());
+    EXPECT_EQ(name.empty() ? "" : file.passed_over.front(), name);
   }
 }
 

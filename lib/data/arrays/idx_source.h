@@ -10,8 +10,9 @@
 
 namespace stoker::data {
 
-/// The path of `<directory>/<split>-<kind>-ubyte` or the same with .gz; "" when neither exists.
-/// `kind` is "images-idx3" or "labels-idx1".
+/// The path of `<directory>/<split>-<kind>-ubyte`, plain or with .gz, also with a dot before "idx", in a folder of its
+/// own name, or behind the name of a data set ("emnist-letters-"); "" when there is none. `kind` is "images-idx3" or
+/// "labels-idx1". Throws Error{no_input} when several data sets have one.
 std::string find_idx_file(const std::string& directory, const std::string& split, const std::string& kind);
 
 /// Fashion-MNIST's class names when the folder is named after it, else "0".."<classes - 1>".

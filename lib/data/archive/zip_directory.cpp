@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weights/file/zip_directory.h"
+#include "data/archive/zip_directory.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "core/format.h"
 #include "data/storage/byte_view.h"
 
-namespace stoker::weights {
+namespace stoker::data {
 namespace {
 
 constexpr uint64_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20, kEntryBytes = 46, kLocalBytes = 30;
@@ -24,12 +24,12 @@ struct Directory {
 /// Reads one archive; the file outlives it.
 class ZipReader {
  public:
-  explicit ZipReader(const data::ByteReader& file) : file_(file) {}
+  explicit ZipReader(const ByteReader& file) : file_(file) {}
 
   std::vector<ZipMember> members() {
     const Directory directory = find_directory();
     const std::string bytes = part(directory.begin, directory.bytes);
-    const data::ByteView view = view_of(bytes);
+    const ByteView view = view_of(bytes);
     std::vector<ZipMember> members;
     uint64_t at = 0;
     for (uint64_t i = 0; i < directory.members; ++i) members.push_back(read_member(view, at, directory.begin));
@@ -52,10 +52,10 @@ class ZipReader {
                       "copy the file again");
   }
 
-  static data::ByteView view_of(const std::string& bytes) {
+  static ByteView view_of(const std::string& bytes) {
     return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
   }
-  static uint64_t little64(const data::ByteView& view, uint64_t at) {
+  static uint64_t little64(const ByteView& view, uint64_t at) {
     return view.little32(at) | static_cast<uint64_t>(view.little32(at + 4)) << 32;
   }
 
@@ -69,7 +69,7 @@ class ZipReader {
     const uint64_t tail_bytes = std::min(file_.size(), kEndBytes + kMaxComment);
     const uint64_t tail_begin = file_.size() - tail_bytes;
     const std::string tail = part(tail_begin, tail_bytes);
-    const data::ByteView view = view_of(tail);
+    const ByteView view = view_of(tail);
     for (uint64_t at = tail_bytes < kEndBytes ? 0 : tail_bytes - kEndBytes + 1; at-- > 0;) {
       if (!view.matches(at, "PK\5\6") || at + kEndBytes + view.little16(at + 20) != tail_bytes) continue;
       Directory directory{view.little32(at + 16), view.little32(at + 12), view.little16(at + 10)};
@@ -100,12 +100,12 @@ class ZipReader {
     const uint64_t at = little64(view_of(locator), 8);
     if (at > end - kLocatorBytes - kEnd64Bytes) fail("its zip64 end lies outside the file");
     const std::string record = part(at, kEnd64Bytes);
-    const data::ByteView view = view_of(record);
+    const ByteView view = view_of(record);
     if (!view.matches(0, "PK\6\6")) fail("its zip64 end is missing");
     return std::pair(Directory{little64(view, 48), little64(view, 40), little64(view, 32)}, at);
   }
 
-  ZipMember read_member(const data::ByteView& view, uint64_t& at, uint64_t directory_begin) {
+  ZipMember read_member(const ByteView& view, uint64_t& at, uint64_t directory_begin) {
     if (!view.matches(at, "PK\1\2") || !view.has(at, kEntryBytes)) fail("an entry of its directory is damaged");
     const uint64_t name_bytes = view.little16(at + 28), extra_bytes = view.little16(at + 30);
     const uint64_t all = kEntryBytes + name_bytes + extra_bytes + view.little16(at + 32);
@@ -126,7 +126,7 @@ class ZipReader {
 
     if (local > directory_begin || kLocalBytes > directory_begin - local) fail(shown + " lies outside the file");
     const std::string header = part(local, kLocalBytes);
-    const data::ByteView local_view = view_of(header);
+    const ByteView local_view = view_of(header);
     if (!local_view.matches(0, "PK\3\4") || local_view.little16(8) != method || local_view.little16(26) != name_bytes) {
       fail(shown + " has a header unlike its entry in the directory");
     }
@@ -144,13 +144,13 @@ class ZipReader {
   }
 
   /// Sizes and places of 64 bits, in the order of the standard: each only where the short field is full.
-  void read_extra(const data::ByteView& extra, ZipMember& member, uint64_t& local) const {
+  void read_extra(const ByteView& extra, ZipMember& member, uint64_t& local) const {
     const bool long_bytes = member.bytes == kFull32, long_stored = member.stored_bytes == kFull32;
     const bool long_local = local == kFull32;
     if (!long_bytes && !long_stored && !long_local) return;
     for (uint64_t at = 0; extra.has(at, 4); at += 4 + extra.little16(at + 2)) {
       if (extra.little16(at) != 1) continue;
-      const data::ByteView field = extra.part(at + 4, extra.little16(at + 2));
+      const ByteView field = extra.part(at + 4, extra.little16(at + 2));
       if (field.size() < 8u * (long_bytes + long_stored + long_local)) break;
       uint64_t next = 0;
       const auto take = [&](bool wanted, uint64_t& number) {
@@ -174,12 +174,12 @@ class ZipReader {
     }
   }
 
-  const data::ByteReader& file_;
+  const ByteReader& file_;
   std::vector<Extent> extents_;
 };
 
 }  // namespace
 
-std::vector<ZipMember> read_zip_directory(const data::ByteReader& file) { return ZipReader(file).members(); }
+std::vector<ZipMember> read_zip_directory(const ByteReader& file) { return ZipReader(file).members(); }
 
-}  // namespace stoker::weights
+}  // namespace stoker::data

@@ -9,7 +9,7 @@
 
 #include "data/storage/byte_reader.h"
 
-namespace stoker::weights {
+namespace stoker::data {
 
 struct ZipMember {
   std::string name;
@@ -21,6 +21,6 @@ struct ZipMember {
 };
 
 /// Sorted by name; no name twice. Throws Error{data}.
-std::vector<ZipMember> read_zip_directory(const data::ByteReader& file);
+std::vector<ZipMember> read_zip_directory(const ByteReader& file);
 
-}  // namespace stoker::weights
+}  // namespace stoker::data

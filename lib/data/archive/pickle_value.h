@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pickle of a state dict is made of, as plain values. Values refer to each other by index, so that a pickle may
+// What a pickle is made of, as plain values. Values refer to each other by index, so that a pickle may
 // refer to itself and still be freed in one go.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "weights/file/weight_file.h"
+namespace stoker::data {
 
-namespace stoker::weights {
+/// Of the numbers in a storage.
+enum class NumberType : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 using ValueIndex = uint32_t;  ///< into PickleTree::values
 
@@ -26,7 +28,8 @@ enum class ValueKind : uint8_t {
   global,
   storage,
   tensor,
-  inert
+  inert,
+  opaque  ///< a class or function that is not known here, what is made by calling it, or a type of numbers: never built
 };
 
 /// What calling a global that a state dict may name stands for.
@@ -46,9 +49,10 @@ struct PickleValue {
   ValueKind kind = ValueKind::none;
   GlobalRole role = GlobalRole::size;        ///< of a global
   NumberType number_type = NumberType::f32;  ///< of a storage type or a storage
-  int64_t integer = 0;                       ///< also booleans, the numbers in a storage, PickleTree::tensors' index
-  std::string_view text;                     ///< text, bytes, the key of a storage: borrows the pickle
-  std::vector<ValueIndex> items;             ///< of tuples and lists; of dictionaries: key, value, key, value, ...
+  int64_t integer = 0;    ///< also booleans, the numbers in a storage, PickleTree::tensors' and opaque_names' index
+  std::string_view text;  ///< text, bytes, the key of a storage: borrows the pickle
+  std::vector<ValueIndex> items;  ///< of tuples and lists; of dictionaries: key, value, key, value, ...;
+                                  ///< of what is opaque: the arguments it was called with, then its state
 };
 
 struct PickledTensor {
@@ -60,10 +64,11 @@ struct PickledTensor {
 struct PickleTree {
   std::vector<PickleValue> values;
   std::vector<PickledTensor> tensors;
+  std::vector<std::string> opaque_names;  ///< "argparse.Namespace": each once, in the order of the pickle
   ValueIndex root = 0;
 
   const PickleValue& at(ValueIndex index) const { return values.at(index); }
   const PickledTensor& tensor(const PickleValue& value) const { return tensors.at(static_cast<size_t>(value.integer)); }
 };
 
-}  // namespace stoker::weights
+}  // namespace stoker::data

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weights/file/pickle_reader.h"
+#include "data/archive/pickle_reader.h"
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "core/format.h"
+#include "data/archive/pickle_calls.h"
+#include "data/archive/pickle_globals.h"
 #include "data/storage/byte_view.h"
-#include "weights/file/pickle_calls.h"
-#include "weights/file/pickle_globals.h"
 
-namespace stoker::weights {
+namespace stoker::data {
 namespace {
 
 using core::format;
 using core::printable;
 
-constexpr uint64_t kMaxValues = 1 << 19;  // a training checkpoint of a thousand parameters has some 60,000
-constexpr uint64_t kMaxItems = 4 << 20;   // of all containers together
+constexpr uint64_t kMaxPickleValues = 1 << 19;  // a training checkpoint of a thousand parameters has some 60,000
+constexpr uint64_t kMaxPickleItems = 4 << 20;   // of all containers together
 constexpr size_t kLongestName = 200;      // of a module or a global
 
 class PickleReader {
@@ -58,10 +59,10 @@ class PickleReader {
 
   void count_items(size_t items) {
     items_ += items;
-    if (items_ > kMaxItems) fail(format("its containers have more than {} items", kMaxItems));
+    if (items_ > kMaxPickleItems) fail(format("its containers have more than {} items", kMaxPickleItems));
   }
   void push(PickleValue value) {
-    if (tree_.values.size() >= kMaxValues) fail(format("it has more than {} values", kMaxValues));
+    if (tree_.values.size() >= kMaxPickleValues) fail(format("it has more than {} values", kMaxPickleValues));
     count_items(value.items.size());
     stack_.push_back(static_cast<ValueIndex>(tree_.values.size()));
     tree_.values.push_back(std::move(value));
@@ -112,7 +113,7 @@ class PickleReader {
   }
 
   void put(uint64_t place) {
-    if (place >= kMaxValues) fail("its memo is too large");
+    if (place >= kMaxPickleValues) fail("its memo is too large");
     if (place >= memo_.size()) memo_.resize(place + 1);
     memo_[place] = top();
   }
@@ -123,15 +124,27 @@ class PickleReader {
 
   void push_global(std::string_view module, std::string_view name) {
     const KnownGlobal* known = find_global(module, name);
-    if (known == nullptr) {
-      fail(format("it names {}.{}, which is no part of a state dict", printable(module.substr(0, kLongestName)),
-                  printable(name.substr(0, kLongestName))));
-    }
+    if (known == nullptr) return push_opaque(module, name);
     PickleValue value;
     value.kind = ValueKind::global;
     value.role = known->role;
     value.number_type = known->type;
     push(std::move(value));
+  }
+  void push_opaque(std::string_view module, std::string_view name) {
+    const std::string whole =
+        format("{}.{}", printable(module.substr(0, kLongestName)), printable(name.substr(0, kLongestName)));
+    const auto [place, is_new] = opaque_.emplace(whole, static_cast<int64_t>(tree_.opaque_names.size()));
+    if (is_new) tree_.opaque_names.push_back(whole);
+    push_integer(place->second, ValueKind::opaque);
+  }
+  /// An object of a class: a dictionary where that is one.
+  void push_object(ValueIndex type, ValueIndex arguments) {
+    const PickleValue& given = tree_.at(type);
+    const bool is_known = given.kind == ValueKind::opaque ||
+                          (given.kind == ValueKind::global && given.role == GlobalRole::ordered_dictionary);
+    if (!is_known) fail("it makes an object of what is no class");
+    push(call_global(tree_, type, arguments, here()));
   }
   void push_named_global() {
     const ValueIndex name = pop(), module = pop();
@@ -144,12 +157,14 @@ class PickleReader {
   void add_to_list(const std::vector<ValueIndex>& items) {
     count_items(items.size());
     PickleValue& list = tree_.values[top()];
+    if (list.kind == ValueKind::opaque) return;
     if (list.kind != ValueKind::list) fail("it appends to what is no list");
     list.items.insert(list.items.end(), items.begin(), items.end());
   }
   void add_to_dictionary(const std::vector<ValueIndex>& items) {
     count_items(items.size());
     PickleValue& dictionary = tree_.values[top()];
+    if (dictionary.kind == ValueKind::opaque) return;
     if (dictionary.kind != ValueKind::dictionary || items.size() % 2 != 0) {
       fail("it sets items of what is no dictionary");
     }
@@ -157,13 +172,25 @@ class PickleReader {
   }
   /// What a pickle hangs on a dictionary besides its items: `_metadata` of a state dict, which nothing here needs.
   void build() {
-    pop();
+    const ValueIndex state = pop();
     const ValueKind kind = tree_.at(top()).kind;
+    if (kind == ValueKind::opaque) {
+      count_items(1);
+      tree_.values[top()].items.push_back(state);
+      return;
+    }
     if (kind != ValueKind::dictionary) fail("it sets the state of an object that is no dictionary");
   }
 
+  /// One of more than 64 bits (the state of a random generator) is passed over.
+  void push_long(uint64_t length) {
+    if (length > 8) {
+      take(length);
+      return push_integer(0, ValueKind::inert);
+    }
+    push_integer(long_integer(length));
+  }
   int64_t long_integer(uint64_t length) {
-    if (length > 8) fail("an integer has more than 64 bits");
     const std::string_view part = take(length);
     uint64_t value = length > 0 && (part.back() & 0x80) != 0 ? ~uint64_t{0} : 0;
     for (size_t i = part.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(part[i]);
@@ -187,7 +214,8 @@ class PickleReader {
       case 'J': push_integer(static_cast<int32_t>(number(4))); return true;
       case 'K': push_integer(static_cast<int64_t>(number(1))); return true;
       case 'M': push_integer(static_cast<int64_t>(number(2))); return true;
-      case 0x8a: push_integer(long_integer(number(1))); return true;
+      case 0x8a: push_long(number(1)); return true;
+      case 0x8b: push_long(number(4)); return true;
       case 'G': take(8), push_integer(0, ValueKind::real); return true;  // nothing here needs its value
       case 'X': push_text(ValueKind::text, number(4)); return true;
       case 0x8c: push_text(ValueKind::text, number(1)); return true;
@@ -196,6 +224,8 @@ class PickleReader {
       case 'U': push_text(ValueKind::text, number(1)); return true;
       case 'B': push_text(ValueKind::bytes, number(4)); return true;
       case 'C': push_text(ValueKind::bytes, number(1)); return true;
+      case 0x8e:
+      case 0x96: push_text(ValueKind::bytes, number(8)); return true;
       default: return false;
     }
   }
@@ -210,6 +240,16 @@ class PickleReader {
       case 0x85: push_items(ValueKind::tuple, pop_many(1)); return true;
       case 0x86: push_items(ValueKind::tuple, pop_many(2)); return true;
       case 0x87: push_items(ValueKind::tuple, pop_many(3)); return true;
+      case 0x8f: push_items(ValueKind::list, {}); return true;  // sets are lists here
+      case 0x91:
+      case 'l': push_items(ValueKind::list, pop_mark()); return true;
+      case 'd': {
+        std::vector<ValueIndex> items = pop_mark();
+        if (items.size() % 2 != 0) fail("a dictionary has a key without a value");
+        push_items(ValueKind::dictionary, std::move(items));
+        return true;
+      }
+      case 0x90: add_to_list(pop_mark()); return true;
       case 'a': add_to_list(pop_many(1)); return true;
       case 'e': add_to_list(pop_mark()); return true;
       case 's': add_to_dictionary(pop_many(2)); return true;
@@ -249,12 +289,45 @@ class PickleReader {
       }
       case 'Q': push(make_storage(tree_, pop(), here())); return true;
       case 'b': build(); return true;
+      case '0': pop(); return true;
+      case '1': pop_mark(); return true;
+      case '2': stack_.push_back(top()); return true;
+      case 0x81: {
+        const ValueIndex arguments = pop();
+        push_object(pop(), arguments);
+        return true;
+      }
+      case 0x92: {
+        pop();  // arguments with names
+        const ValueIndex arguments = pop();
+        push_object(pop(), arguments);
+        return true;
+      }
+      case 'o': {
+        std::vector<ValueIndex> items = pop_mark();
+        if (items.empty()) fail("its stack is empty");
+        const ValueIndex type = items.front();
+        items.erase(items.begin());
+        push_items(ValueKind::tuple, std::move(items));
+        const ValueIndex arguments = pop();
+        push_object(type, arguments);
+        return true;
+      }
+      case 'i': {
+        const std::string_view module = line();
+        std::vector<ValueIndex> items = pop_mark();
+        push_global(module, line());
+        push_items(ValueKind::tuple, std::move(items));
+        const ValueIndex arguments = pop();
+        push_object(pop(), arguments);
+        return true;
+      }
       default: return false;
     }
   }
 
   const std::string_view bytes_;
-  const data::ByteView view_;
+  const ByteView view_;
   const std::string& what_;
   uint64_t at_ = 0, opcode_at_ = 0;
   uint64_t items_ = 0;
@@ -263,6 +336,7 @@ class PickleReader {
   std::vector<ValueIndex> stack_;
   std::vector<size_t> marks_;  // heights of the stack
   std::vector<std::optional<ValueIndex>> memo_;
+  std::unordered_map<std::string, int64_t> opaque_;  // places in opaque_names
 };
 
 }  // namespace
@@ -271,4 +345,4 @@ PickleTree read_pickle(std::string_view bytes, const std::string& what, uint64_t
   return PickleReader(bytes, what).read(consumed);
 }
 
-}  // namespace stoker::weights
+}  // namespace stoker::data

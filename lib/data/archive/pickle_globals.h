@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of Python that a state dict may mention, and what each stands for here. All others are refused.
+// The names of Python that a state dict may mention, and what each stands for here. All others stay opaque.
 #pragma once
 
 #include <string_view>
 
-#include "weights/file/pickle_value.h"
+#include "data/archive/pickle_value.h"
 
-namespace stoker::weights {
+namespace stoker::data {
 
 struct KnownGlobal {
   std::string_view module, name;
@@ -20,4 +20,4 @@ const KnownGlobal* find_global(std::string_view module, std::string_view name);
 /// "BINPUT"; nullptr for a byte that is no opcode of any protocol.
 const char* opcode_name(uint8_t opcode);
 
-}  // namespace stoker::weights
+}  // namespace stoker::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weights/file/inflate.h"
+#include "data/archive/inflate.h"
 
 #include <zlib.h>
 
@@ -10,12 +10,12 @@
 #include "core/error.h"
 #include "core/format.h"
 
-namespace stoker::weights {
+namespace stoker::data {
 namespace {
 
 constexpr uint64_t kPiece = 1 << 20;  // bytes that are read or inflated at a time; zlib counts them in 32 bits
 
-[[noreturn]] void fail_stored(const data::ByteReader& file, const std::string& name, const char* reason) {
+[[noreturn]] void fail_stored(const ByteReader& file, const std::string& name, const char* reason) {
   throw core::Error(core::ErrorKind::data, core::format("{}: {} {}", core::printable(file.name()), name, reason),
                     "copy the file again");
 }
@@ -36,7 +36,7 @@ class Inflater {
   z_stream stream_{};
 };
 
-void inflate_into(const data::ByteReader& file, const Storage& storage, const std::string& name, uint8_t* bytes) {
+void inflate_into(const ByteReader& file, const Storage& storage, const std::string& name, uint8_t* bytes) {
   Inflater inflater;
   z_stream& stream = inflater.stream();
   std::vector<uint8_t> piece(std::min(kPiece, storage.stored_bytes));
@@ -70,7 +70,7 @@ void inflate_into(const data::ByteReader& file, const Storage& storage, const st
 
 }  // namespace
 
-void read_stored(const data::ByteReader& file, const Storage& storage, const std::string& name, void* bytes) {
+void read_stored(const ByteReader& file, const Storage& storage, const std::string& name, void* bytes) {
   auto* const out = static_cast<uint8_t*>(bytes);
   if (storage.deflated) {
     inflate_into(file, storage, name, out);
@@ -85,4 +85,4 @@ void read_stored(const data::ByteReader& file, const Storage& storage, const std
   if (sum != storage.checksum) fail_stored(file, name, "does not fit its checksum");
 }
 
-}  // namespace stoker::weights
+}  // namespace stoker::data

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weights/file/pickle_calls.h"
+#include "data/archive/pickle_calls.h"
 
 #include <utility>
 
 #include "core/error.h"
 #include "core/format.h"
 
-namespace stoker::weights {
+namespace stoker::data {
 namespace {
 
 constexpr size_t kMaxSides = 16;
@@ -104,6 +104,11 @@ PickleValue make_parameter(const PickleTree& tree, const std::vector<ValueIndex>
   return call.argument(0, ValueKind::tensor);
 }
 
+/// Whether a tensor is made of numbers of a type that is not known here.
+bool is_opaque(const PickleTree& tree, const std::vector<ValueIndex>& arguments) {
+  return !arguments.empty() && tree.at(arguments[0]).kind == ValueKind::opaque;
+}
+
 }  // namespace
 
 void PicklePlace::refuse(const std::string& reason) const {
@@ -114,6 +119,13 @@ void PicklePlace::refuse(const std::string& reason) const {
 
 PickleValue call_global(PickleTree& tree, ValueIndex function, ValueIndex arguments, const PicklePlace& place) {
   const PickleValue& global = tree.at(function);
+  if (global.kind == ValueKind::opaque) {
+    PickleValue made;
+    made.kind = ValueKind::opaque;
+    made.integer = global.integer;
+    made.items = {arguments};
+    return made;
+  }
   const std::vector<ValueIndex>& given = tree.at(arguments).items;  // what is called adds no values itself
   if (global.kind != ValueKind::global || tree.at(arguments).kind != ValueKind::tuple) {
     place.refuse("it calls what is no function of a state dict");
@@ -122,10 +134,14 @@ PickleValue call_global(PickleTree& tree, ValueIndex function, ValueIndex argume
   inert.kind = ValueKind::inert;
   switch (global.role) {
     case GlobalRole::ordered_dictionary: return make_dictionary(tree, given, place);
-    case GlobalRole::tensor_v1: return make_tensor(tree, given, true, place);
-    case GlobalRole::tensor_v2: return make_tensor(tree, given, false, place);
-    case GlobalRole::parameter: return make_parameter(tree, given, false, place);
-    case GlobalRole::parameter_with_state: return make_parameter(tree, given, true, place);
+    case GlobalRole::tensor_v1:
+    case GlobalRole::tensor_v2:
+      if (is_opaque(tree, given)) return tree.at(given[0]);
+      return make_tensor(tree, given, global.role == GlobalRole::tensor_v1, place);
+    case GlobalRole::parameter:
+    case GlobalRole::parameter_with_state:
+      if (is_opaque(tree, given)) return tree.at(given[0]);
+      return make_parameter(tree, given, global.role == GlobalRole::parameter_with_state, place);
     case GlobalRole::size: {
       const Call call(tree, given, "torch.Size", place);
       call.expect_count(1, 1);
@@ -145,6 +161,7 @@ PickleValue make_storage(const PickleTree& tree, ValueIndex id, const PicklePlac
   const Call call(tree, given.items, "a storage", place);
   call.expect_count(5, 6);
   call.expect(call.argument(0, ValueKind::text).text == "storage");
+  if (tree.at(given.items[1]).kind == ValueKind::opaque) return tree.at(given.items[1]);  // complex numbers, say
   const PickleValue& type = call.argument(1, ValueKind::global);
   call.expect(type.role == GlobalRole::storage_type);
   PickleValue storage;
@@ -158,4 +175,4 @@ PickleValue make_storage(const PickleTree& tree, ValueIndex id, const PicklePlac
   return storage;
 }
 
-}  // namespace stoker::weights
+}  // namespace stoker::data

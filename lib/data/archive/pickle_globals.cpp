@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weights/file/pickle_globals.h"
+#include "data/archive/pickle_globals.h"
 
-namespace stoker::weights {
+namespace stoker::data {
 namespace {
 
 constexpr KnownGlobal kGlobals[] = {
@@ -127,4 +127,4 @@ const char* opcode_name(uint8_t opcode) {
   return nullptr;
 }
 
-}  // namespace stoker::weights
+}  // namespace stoker::data

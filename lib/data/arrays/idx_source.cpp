@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/dataset/idx_source.h"
+#include "data/arrays/idx_source.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,12 +14,13 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/hash.h"
 #include "core/open_retrying.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
 #include "core/system/stop_signal.h"
-#include "data/leaf_source.h"
+#include "data/arrays/pixel_source.h"
+#include "data/layout.h"
+#include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 namespace {
@@ -122,84 +123,112 @@ class IdxFile {
   uint64_t file_bytes_ = 0;  ///< as it is stored
 };
 
-class IdxSource : public LeafSource {
+struct IdxImages {
+  uint32_t count = 0;
+  HeldPixels held;
+};
+
+IdxImages read_images(const std::string& path) {
+  IdxFile file(path);
+  const auto [magic, count, height, width] = file.read_header<4>();
+  if (magic != kImagesMagic) {
+    file.fail(core::format("magic 0x{:08x} instead of 0x{:08x} (images)", magic, kImagesMagic));
+  }
+  if (count == 0) file.fail("holds 0 images");
+  if (height == 0 || width == 0 || height > 65535 || width > 65535) {
+    file.fail(core::format("images of {}x{} pixels", width, height));
+  }
+  IdxImages images;
+  images.count = count;
+  images.held.kind = "idx";
+  images.held.path = path;
+  images.held.height = static_cast<int>(height);
+  images.held.width = static_cast<int>(width);
+  images.held.pixels = file.read_rest(uint64_t{count} * height * width);
+  return images;
+}
+
+std::vector<uint8_t> read_labels(const std::string& path, const std::string& of_images, uint32_t images) {
+  IdxFile file(path);
+  const auto [magic, count] = file.read_header<2>();
+  if (magic != kLabelsMagic)
+    file.fail(core::format("magic 0x{:08x} instead of 0x{:08x} (labels)", magic, kLabelsMagic));
+  if (!of_images.empty() && count != images) {
+    file.fail(core::format("{} labels for the {} images of {}", count, images, core::printable(of_images)));
+  }
+  return file.read_rest(count);
+}
+
+/// What a file of a split may be called: as the makers do, and as Windows unpacks it. `kind` is "images-idx3".
+std::vector<std::string> endings_of(const std::string& split, const std::string& kind) {
+  std::string dotted = kind;
+  dotted[kind.find('-')] = '.';
+  return {split + "-" + kind + "-ubyte", split + "-" + dotted + "-ubyte"};
+}
+
+/// The file itself, or one in a folder of its name, as some programs unpack.
+std::string file_called(const std::string& path) {
+  if (!is_directory(path)) return core::file_exists(path) ? path : "";
+  for (const std::string& name : names_in(path)) {
+    if (core::ends_with(name, "-ubyte") && !is_directory(path + "/" + name)) return path + "/" + name;
+  }
+  return "";
+}
+
+class IdxLayout : public Layout {
  public:
-  IdxSource(const std::string& images_path, const std::string& labels_path, std::vector<std::string> class_names)
-      : path_(images_path) {
-    class_names_ = std::move(class_names);
-    read_images();
-    read_labels(labels_path);
-    core::Hasher hasher;
-    hasher.add(core::format("idx {}x{} {} classes\n", height_, width_, class_names_.size()));
-    for (const std::string& name : class_names_) hasher.add(name + "\n");
-    hasher.add(pixels_.data(), pixels_.size());
-    hasher.add(labels_.data(), labels_.size());
-    fingerprint_ = hasher.hex();
+  explicit IdxLayout(const config::DataOptions& options) : options_(options) {}
+
+  bool has_split(const std::string& split) const override {
+    return !find_idx_file(options_.data_dir, split, "images-idx3").empty();
   }
 
-  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
-  int64_t label(int64_t index) const override { return labels_[static_cast<size_t>(index)]; }
-  std::string name(int64_t index) const override { return core::format("{}#{}", path_, index); }
-  std::string relative_name(int64_t index) const override { return core::format("#{}", index); }
+  std::vector<std::string> class_names(const std::string& train_split) const override {
+    constexpr int64_t kUsual = 10;  // of MNIST and its kin; the files do not say
+    if (!options_.num_classes.is_auto()) return idx_class_names(options_.data_dir, options_.num_classes.value());
+    const std::string path = find_idx_file(options_.data_dir, train_split, "labels-idx1");
+    int64_t classes = kUsual;
+    if (!path.empty()) {
+      for (const uint8_t label : read_labels(path, "", 0)) classes = std::max<int64_t>(classes, label + 1);
+    }
+    return idx_class_names(options_.data_dir, classes);
+  }
 
-  SourceMemory memory() const override { return {static_cast<int64_t>(labels_.size()), 0}; }
-
-  std::string read(int64_t index, std::vector<uint8_t>&, SampleContent& content) const override {
-    content.height = height_;
-    content.width = width_;
-    content.channels = 1;
-    content.size = static_cast<uint64_t>(height_) * static_cast<uint64_t>(width_);
-    content.bytes = pixels_.data() + static_cast<uint64_t>(index) * content.size;
-    return "";
+  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names, bool,
+                                     std::vector<std::string>& notes) const override {
+    if (find_idx_file(options_.data_dir, split, "images-idx3").find("emnist-") != std::string::npos) {
+      notes.push_back(split + ": EMNIST stores its images with rows and columns exchanged; they are used as stored");
+    }
+    return open_idx_split(options_.data_dir, split, class_names);
   }
 
  private:
-  void read_images() {
-    IdxFile file(path_);
-    const auto [magic, count, height, width] = file.read_header<4>();
-    if (magic != kImagesMagic)
-      file.fail(core::format("magic 0x{:08x} instead of 0x{:08x} (images)", magic, kImagesMagic));
-    if (count == 0) file.fail("holds 0 images");
-    if (height == 0 || width == 0 || height > 65535 || width > 65535) {
-      file.fail(core::format("images of {}x{} pixels", width, height));
-    }
-    height_ = static_cast<int>(height);
-    width_ = static_cast<int>(width);
-    images_ = count;
-    pixels_ = file.read_rest(uint64_t{count} * height * width);
-  }
-
-  void read_labels(const std::string& path) {
-    IdxFile file(path);
-    const auto [magic, count] = file.read_header<2>();
-    if (magic != kLabelsMagic)
-      file.fail(core::format("magic 0x{:08x} instead of 0x{:08x} (labels)", magic, kLabelsMagic));
-    if (count != images_) {
-      file.fail(core::format("{} labels for the {} images of {}", count, images_, core::printable(path_)));
-    }
-    labels_ = file.read_rest(count);
-    const auto bad =
-        std::find_if(labels_.begin(), labels_.end(), [&](uint8_t label) { return label >= num_classes(); });
-    if (bad == labels_.end()) return;
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("{}: label {} of image {} is out of range: there are {} classes, 0 to {}", core::printable(path),
-                     *bad, bad - labels_.begin(), num_classes(), num_classes() - 1),
-        "if the data has more classes, say so with --num-classes");
-  }
-
-  std::string path_;
-  std::vector<uint8_t> pixels_, labels_;
-  uint32_t images_ = 0;
-  int height_ = 0, width_ = 0;
+  const config::DataOptions options_;
 };
 
 }  // namespace
 
 std::string find_idx_file(const std::string& directory, const std::string& split, const std::string& kind) {
-  const std::string plain = directory + "/" + split + "-" + kind + "-ubyte";
-  if (core::file_exists(plain)) return plain;
-  return core::file_exists(plain + ".gz") ? plain + ".gz" : "";
+  std::vector<std::string> prefixed;  // EMNIST's: emnist-letters-train-images-idx3-ubyte
+  const std::vector<std::string> names = names_in(directory);
+  for (const std::string& ending : endings_of(split, kind)) {
+    for (const char* const packed : {"", ".gz"}) {
+      const std::string path = file_called(directory + "/" + ending + packed);
+      if (!path.empty()) return path;
+      for (const std::string& name : names) {
+        if (core::ends_with(name, "-" + ending + packed)) prefixed.push_back(name);
+      }
+    }
+  }
+  std::sort(prefixed.begin(), prefixed.end());
+  if (prefixed.empty()) return "";
+  const auto stem = [&](const std::string& name) { return name.substr(0, name.find("-" + split + "-")); };
+  if (stem(prefixed.front()) == stem(prefixed.back())) return file_called(directory + "/" + prefixed.front());
+  const std::string first = stem(prefixed.front());
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("{} holds several data sets of IDX files: {}", core::printable(directory),
+                                 core::list_text(prefixed, 4)),
+                    core::format("choose one: --train-split {0}-train --val-split {0}-test", core::printable(first)));
 }
 
 std::vector<std::string> idx_class_names(const std::string& directory, int64_t classes) {
@@ -212,9 +241,7 @@ std::vector<std::string> idx_class_names(const std::string& directory, int64_t c
   if (classes == 10 && letters.find("fashionmnist") != std::string::npos) {
     return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
   }
-  std::vector<std::string> names;
-  for (int64_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
-  return names;
+  return numbered_classes(classes);
 }
 
 std::shared_ptr<const Source> open_idx_split(const std::string& directory, const std::string& split,
@@ -228,7 +255,14 @@ std::shared_ptr<const Source> open_idx_split(const std::string& directory, const
         core::format("{}/{}-{}-ubyte[.gz] does not exist", core::printable(directory), core::printable(split), kind),
         "an IDX split has two files: <split>-images-idx3-ubyte[.gz] and <split>-labels-idx1-ubyte[.gz]");
   }
-  return std::make_shared<IdxSource>(images, labels, std::move(class_names));
+  IdxImages read = read_images(images);
+  const std::vector<uint8_t> bytes = read_labels(labels, images, read.count);
+  read.held.labels.assign(bytes.begin(), bytes.end());
+  return make_pixel_source(std::move(read.held), labels, std::move(class_names));
+}
+
+std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options) {
+  return std::make_unique<IdxLayout>(options);
 }
 
 }  // namespace stoker::data

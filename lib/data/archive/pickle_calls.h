@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "weights/file/pickle_value.h"
+#include "data/archive/pickle_value.h"
 
-namespace stoker::weights {
+namespace stoker::data {
 
 /// Where a pickle is being read, for the error that ends it.
 struct PicklePlace {
@@ -23,4 +23,4 @@ PickleValue call_global(PickleTree& tree, ValueIndex function, ValueIndex argume
 /// view that must be None.
 PickleValue make_storage(const PickleTree& tree, ValueIndex id, const PicklePlace& place);
 
-}  // namespace stoker::weights
+}  // namespace stoker::data

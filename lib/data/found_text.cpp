@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/found_text.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/format.h"
+#include "data/storage/byte_reader.h"
+#include "data/storage/tree_walk.h"
+
+namespace stoker::data {
+namespace {
+
+using core::format;
+using core::printable;
+
+/// A kind of file by the end of its name. In the step {0} is a file of it.
+struct FoundKind {
+  const char *ending, *name, *step;
+};
+constexpr std::array kKinds = {
+    FoundKind{".tar.gz", "archive", "unpack it: tar xf {0}"},
+    FoundKind{".tgz", "archive", "unpack it: tar xf {0}"},
+    FoundKind{".tar.bz2", "archive", "unpack it: tar xf {0}"},
+    FoundKind{".tar.xz", "archive", "unpack it: tar xf {0}"},
+    FoundKind{".tar.zst", "archive", "unpack it: tar xf {0}"},
+    FoundKind{".zip", "zip archive", "unpack it: unzip -q {0}"},
+    FoundKind{".7z", "7z archive", "unpack it: 7z x {0}"},
+    FoundKind{".rar", "rar archive", "unpack it: unrar x {0}"},
+    FoundKind{
+        ".tar", "tar archive",
+        "unpack it (tar xf {0}), or, if it holds WebDataset's samples, name its split: --train-split is what stands "
+        "before the number"},
+    FoundKind{".parquet", "Parquet file",
+              "write its images as files of class folders (pandas.read_parquet, column image['bytes']), or as HDF5"},
+    FoundKind{".arrow", "Arrow file", "save its images as files: datasets.load_from_disk(...), image.save(...)"},
+    FoundKind{".tfrecord", "TFRecord file", "write its images as files of class folders, or as tar shards"},
+    FoundKind{".tfrecords", "TFRecord file", "write its images as files of class folders, or as tar shards"},
+    FoundKind{".mdb", "LMDB database", "write its images as files of class folders, or as tar shards"},
+    FoundKind{".rec", "RecordIO file", "write its images as files of class folders, or as tar shards"},
+    FoundKind{".beton", "FFCV file", "give the data set that it was made of"},
+    FoundKind{".mp4", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
+    FoundKind{".avi", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
+    FoundKind{".mov", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
+    FoundKind{".mkv", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
+    FoundKind{".webm", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
+    FoundKind{".npy", "NumPy array", "call images and labels x_train.npy and y_train.npy (and x_val.npy, y_val.npy)"},
+    FoundKind{".npz", "NumPy archive", "its arrays should be called x_train and y_train, or images and labels"},
+    FoundKind{".mat", "MATLAB file", "write its arrays as HDF5 or .npy files"},
+    FoundKind{".pkl", "pickle", "write its arrays with np.save() as x_train.npy and y_train.npy"},
+    FoundKind{".pickle", "pickle", "write its arrays with np.save() as x_train.npy and y_train.npy"},
+    FoundKind{".pt", "PyTorch file", "write its tensors with np.save() as x_train.npy and y_train.npy"},
+    FoundKind{".bin", "file of records",
+              "CIFAR's are called data_batch_1.bin or train.bin; write others with np.save()"},
+    FoundKind{".h5", "HDF5 file", "name it itself as --data-dir"},
+    FoundKind{".dcm", "DICOM file", "convert them to PNG or TIFF: dcm2pnm, or pydicom"},
+    FoundKind{".nii", "NIfTI file", "write slices as PNG or TIFF, or as HDF5"},
+    FoundKind{".nii.gz", "NIfTI file", "write slices as PNG or TIFF, or as HDF5"},
+};
+
+std::string small(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+const FoundKind* kind_of_file(const std::string& name) {
+  const std::string end = small(name);
+  const FoundKind* best = nullptr;
+  for (const FoundKind& kind : kKinds) {
+    const bool is_longer = best == nullptr || std::string(kind.ending).size() > std::string(best->ending).size();
+    if (core::ends_with(end, kind.ending) && is_longer) best = &kind;
+    if (best == nullptr && end.find(std::string(kind.ending) + "-") != std::string::npos)
+      best = &kind;  // .tfrecord-00000-of
+  }
+  return best;
+}
+
+std::string with_file(const char* step, const std::string& file) {
+  std::string text = step;
+  const size_t at = text.find("{0}");
+  return at == std::string::npos ? text : text.replace(at, 3, core::shell_word(file));
+}
+
+/// The first bytes of a file; fewer where it is short or cannot be read.
+std::string front_of(const std::string& path) {
+  constexpr int64_t kFront = 1 << 16;
+  std::vector<uint8_t> buffer;
+  const FileStamp stamp = stamp_of(path);
+  if (stamp.size < 0 || !read_sample_file(path, stamp, buffer, kFront).empty()) return "";
+  return {buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(std::min(stamp.size, kFront))};
+}
+
+bool is_coco(const std::string& path) {
+  const std::string front = front_of(path);
+  return front.find("\"images\"") != std::string::npos || front.find("\"annotations\"") != std::string::npos;
+}
+
+/// Whether lines are those of YOLO: a class and four fractions.
+bool is_yolo(const std::string& path) {
+  const std::string front = front_of(path);
+  const std::string line = front.substr(0, front.find('\n'));
+  return !line.empty() && line.find_first_not_of("0123456789. \r-e") == std::string::npos &&
+         std::count(line.begin(), line.end(), ' ') >= 4;
+}
+
+constexpr char kBoxes[] =
+    "boxes are not learned here: crop the objects into <split>/<class>/, or list a class per image in train.csv\n";
+
+/// Annotations of boxes in or one folder below `folder`.
+std::string boxes_text(const std::string& folder) {
+  std::vector<std::string> places = {""};
+  for (const std::string& name : names_in(folder)) {
+    if (name[0] != '.' && is_directory(folder + "/" + name)) places.push_back(name + "/");
+  }
+  const size_t first_level = places.size();
+  for (size_t i = 1; i < first_level && places.size() < 200; ++i) {
+    for (const std::string& name : names_in(folder + "/" + places[i])) {
+      if (name[0] != '.' && is_directory(folder + "/" + places[i] + name)) places.push_back(places[i] + name + "/");
+    }
+  }
+  for (const std::string& place : places) {
+    size_t looked_at = 0;
+    for (const std::string& name : names_in(folder + "/" + place)) {
+      const std::string path = folder + "/" + place + name, end = small(name);
+      if (is_directory(path) || looked_at > 20) continue;
+      const bool is_xml = core::ends_with(end, ".xml"), is_json = core::ends_with(end, ".json");
+      const bool is_text = core::ends_with(end, ".txt");
+      looked_at += is_xml || is_json || is_text;
+      if (is_json && is_coco(path)) return format("{} holds annotations of COCO: {}", printable(path), kBoxes);
+      if (is_xml && front_of(path).find("<annotation") != std::string::npos) {
+        return format("{} is an annotation of Pascal VOC: {}", printable(path), kBoxes);
+      }
+      if (is_text && is_yolo(path)) return format("{} is an annotation of YOLO: {}", printable(path), kBoxes);
+    }
+  }
+  return "";
+}
+
+/// Tar archives of WebDataset whose names are not those of a split: what to say, or how to call them.
+std::string shards_text(const std::string& folder) {
+  std::map<std::string, int64_t> stems;  // what stands before the number
+  std::string packed;
+  for (const std::string& name : names_in(folder)) {
+    const size_t end = name.find(".tar");
+    if (end == std::string::npos || name[0] == '.') continue;
+    if (packed.empty() && name.size() > end + 4) packed = name;
+    const size_t number = name.find_last_not_of("0123456789", end - (end > 0)) + 1;
+    if (number >= end && number != 0) continue;  // no number
+    ++stems[name.substr(0, number)];
+  }
+  if (stems.empty()) return "";
+  std::string names, train, val, text;
+  for (const auto& [stem, count] : stems) {
+    std::string split = stem;
+    if (!split.empty() && split.back() == '-') split.pop_back();
+    names += format("{}{} called '{}...'", names.empty() ? "" : ", ", core::counted(count, "archive"), printable(stem));
+    const std::string word = small(stem);
+    if (train.empty() && word.find("train") != std::string::npos && stem.back() == '-') train = split;
+    if (val.empty() && word.find("val") != std::string::npos && stem.back() == '-') val = split;
+  }
+  text = "it holds " + names + ": ";
+  if (!packed.empty()) {
+    return text + format("archives must not be compressed ({}): gzip -d, zstd -d or xz -d\n", printable(packed));
+  }
+  if (train.empty())
+    return text + "splits are told by names such as train-000000.tar and val-000000.tar: rename them\n";
+  text += "--train-split " + core::shell_word(train);
+  return text + (val.empty() ? " --val-fraction 0.1" : " --val-split " + core::shell_word(val)) + "\n";
+}
+
+/// Where images lie in the folder itself.
+std::string loose_text(size_t images) {
+  if (images == 0) return "";
+  return format(
+      "{} lie{} in it, but no folder per class: give the folder above, or list images with their classes "
+      "in a CSV file; train predict takes loose images\n",
+      core::counted(static_cast<int64_t>(images), "image"), images == 1 ? "s" : "");
+}
+
+}  // namespace
+
+std::string file_found_text(const std::string& path) {
+  const FoundKind* const kind = kind_of_file(path);
+  if (kind == nullptr) return "";
+  return format(
+      "is {} {}: {}",
+      std::string("aeiouAEIOUN").find(kind->name[0]) == std::string::npos || kind->name[0] == 'N' ? "a" : "an",
+      kind->name, with_file(kind->step, path));
+}
+
+std::string found_text(const std::string& folder) {
+  std::map<std::string, std::pair<int64_t, std::string>> kinds;  // by name: how many, the first
+  std::vector<std::string> folders;
+  size_t images = 0;
+  const std::string shards = shards_text(folder);
+  for (const std::string& name : names_in(folder)) {
+    if (name[0] == '.') continue;
+    if (is_directory(folder + "/" + name)) {
+      folders.push_back(name);
+      continue;
+    }
+    images += has_image_name(name);
+    const FoundKind* const kind = kind_of_file(name);
+    if (kind == nullptr || (!shards.empty() && name.find(".tar") != std::string::npos)) continue;
+    auto& [count, first] = kinds[kind->name];
+    if (count++ == 0) first = name;
+  }
+  std::string text = loose_text(images) + shards;
+  for (const auto& [name, found] : kinds) {
+    const std::string path = folder + "/" + found.second;
+    text += format("it holds {} (the first: {}): {}\n", core::counted(found.first, name), printable(found.second),
+                   with_file(kind_of_file(found.second)->step, path));
+  }
+  text += boxes_text(folder);
+  // One level below: what a folder that was given one too high holds.
+  for (const std::string& name : folders) {
+    const std::string below = folder + "/" + name;
+    int64_t flat = 0, others = 0;
+    std::string first;
+    for (const std::string& file : names_in(below)) {
+      flat += has_image_name(file);
+      const FoundKind* const kind = kind_of_file(file);
+      if (kind == nullptr || is_directory(below + "/" + file)) continue;
+      if (others++ == 0) first = file;
+    }
+    if (flat > 0 && text.size() < 2000) {
+      text += format("{}/ holds {} and no folder per class\n", printable(name), core::counted(flat, "image"));
+    } else if (others > 0 && text.size() < 2000) {
+      const FoundKind* const kind = kind_of_file(first);
+      text += format("{}/ holds {} (the first: {}): {}\n", printable(name), core::counted(others, kind->name),
+                     printable(first), with_file(kind->step, below + "/" + first));
+    }
+  }
+  return text;
+}
+
+}  // namespace stoker::data

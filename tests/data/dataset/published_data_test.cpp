@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data sets as they are published and unpacked, and lists as people have them: each row of a table makes a small one.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "data/open_datasets.h"
+#include "tests/data/made_data.h"
+
+namespace stoker::data {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Bytes& one_pixel() {
+  static const Bytes png = png_of({1, 2, 3}, 1, 1, 3);
+  return png;
+}
+
+void write_images(const TempFolder& folder, const Names& names) {
+  for (const std::string& name : names) folder.write(name, one_pixel());
+}
+
+std::string joined(const Names& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : "|") + name;
+  return text;
+}
+
+std::string labels_of(const Source& source) {
+  std::string text;
+  for (int64_t i = 0; i < source.size(); ++i) text += source.class_names()[static_cast<size_t>(source.label(i))] + " ";
+  return text;
+}
+
+/// "train labels / val labels", class names; or the message.
+std::string read_as(const TempFolder& folder, config::DataOptions options) {
+  if (options.data_dir == config::DataOptions().data_dir) options.data_dir = folder.path();
+  try {
+    const Datasets data = open_datasets(options);
+    std::vector<uint8_t> buffer;
+    SampleContent content;
+    for (int64_t i = 0; i < data.val->size(); ++i) {
+      if (const std::string cause = data.val->read(i, buffer, content); !cause.empty()) return "val: " + cause;
+    }
+    return labels_of(*data.train) + "/ " + labels_of(*data.val) + "of " + joined(data.train->class_names());
+  } catch (const core::Error& error) {
+    return std::string(error.what()) + " # " + error.hint();
+  }
+}
+
+std::string notes_of(const TempFolder& folder) {
+  config::DataOptions options;
+  options.data_dir = folder.path();
+  return joined(open_datasets(options).notes);
+}
+
+/// Records of CIFAR: labels before planes.
+std::string records(const std::vector<std::string>& labels) {
+  std::string text;
+  for (const std::string& label : labels) {
+    text += label;
+    for (int plane = 0; plane < 3; ++plane) text += std::string(1024, static_cast<char>(plane + 1));
+  }
+  return text;
+}
+
+std::string byte(int value) { return std::string(1, static_cast<char>(value)); }
+
+/// A string of Python 2 in a pickle.
+std::string py2_text(const std::string& text) { return "U" + byte(static_cast<int>(text.size())) + text; }
+std::string word(uint32_t value) {
+  std::string text;
+  for (int i = 0; i < 4; ++i) text += byte(static_cast<int>(value >> (8 * i) & 0xFF));
+  return text;
+}
+
+/// A batch as cPickle of Python 2 wrote it: {"data": uint8[n, 3072], <key>: [labels]}.
+std::string python_batch(const std::string& key, const std::vector<int>& labels) {
+  const std::string pixels = [&] {
+    std::string all;
+    for (size_t i = 0; i < labels.size(); ++i) all += records({""});
+    return all;
+  }();
+  std::string list = "](";
+  for (const int label : labels) list += "K" + byte(label);
+  return "\x80\x02}(" + py2_text("data") + "cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK" + byte(0) +
+         "\x85" + py2_text("b") + "\x87R(K\x01K" + byte(static_cast<int>(labels.size())) + "M" + byte(0) + byte(12) +
+         "\x86" + "cnumpy\ndtype\n" + py2_text("u1") + "K" + byte(0) + "K\x01\x87R(K\x03" + py2_text("|") +
+         "NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK" + byte(0) + "tb\x89T" + word(static_cast<uint32_t>(pixels.size())) +
+         pixels + "tb" + py2_text(key) + list + "eu.";
+}
+
+std::string python_names(const std::string& key, const Names& names) {
+  std::string list = "](";
+  for (const std::string& name : names) list += py2_text(name);
+  return "\x80\x02}" + py2_text(key) + list + "es.";
+}
+
+std::string npy(const std::string& type, const std::string& shape, const std::string& bytes) {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  header += std::string(64 - (header.size() + 11) % 64, ' ') + "\n";
+  return "\x93NUMPY\x01" + byte(0) + byte(static_cast<int>(header.size() & 0xFF)) +
+         byte(static_cast<int>(header.size() >> 8)) + header + bytes;
+}
+
+void write_mnist(const TempFolder& folder, const std::string& before, const std::string& dash, const std::string& split,
+                 uint8_t label = 1) {
+  folder.write(before + split + "-images" + dash + "idx3-ubyte", idx_images(2, 1, 1, {1, 2}));
+  folder.write(before + split + "-labels" + dash + "idx1-ubyte", idx_labels(2, {0, label}));
+}
+
+struct Case {
+  const char* name;
+  std::function<void(const TempFolder&)> make;
+  const char* read;  ///< what read_as() begins with
+  std::function<void(config::DataOptions&)> set = [](config::DataOptions&) {};
+};
+
+void expect_all(const std::vector<Case>& cases) {
+  for (const Case& one : cases) {
+    const TempFolder folder;
+    one.make(folder);
+    config::DataOptions options;
+    one.set(options);
+    if (options.data_dir == "photos.zip") options.data_dir = folder / "photos.zip";
+    std::string said = read_as(folder, options);
+    for (size_t at = said.find(folder.path()); at != std::string::npos; at = said.find(folder.path())) {
+      said.replace(at, folder.path().size(), "DIR");
+    }
+    EXPECT_NE(said.find(one.read), std::string::npos) << one.name << " was " << said;
+  }
+}
+
+TEST(PublishedDataTest, DataSetsAreReadAsTheirArchivesUnpack) {
+  const auto cifar_bin = [](const std::string& folder, bool hundred) {
+    return [=](const TempFolder& at) {
+      const std::string coarse = hundred ? byte(9) : "";
+      at.write(folder + (hundred ? "train.bin" : "data_batch_1.bin"), records({coarse + byte(1), coarse + byte(0)}));
+      at.write(folder + (hundred ? "test.bin" : "test_batch.bin"), records({coarse + byte(1)}));
+      at.write(folder + (hundred ? "fine_label_names.txt" : "batches.meta.txt"), "apple\nbee\n\n");
+    };
+  };
+  const auto cifar_py = [](const std::string& folder, bool hundred) {
+    return [=](const TempFolder& at) {
+      const std::string key = hundred ? "fine_labels" : "labels";
+      at.write(folder + (hundred ? "train" : "data_batch_1"), python_batch(key, {1, 0}));
+      at.write(folder + (hundred ? "test" : "test_batch"), python_batch(key, {1}));
+      at.write(folder + (hundred ? "meta" : "batches.meta"),
+               python_names(hundred ? "fine_label_names" : "label_names", {"apple", "bee"}));
+    };
+  };
+  const auto pets = [](const TempFolder& at) {
+    write_images(at, {"images/Abyssinian_1.jpg", "images/beagle_2.jpg", "images/great_dane_3.jpg"});
+    at.write("annotations/trainval.txt", "Abyssinian_1 1 1 1\nbeagle_2 5 2 1\n");
+    at.write("annotations/test.txt", "beagle_2 5 2 1\n");
+    at.write("annotations/list.txt", "#Image CLASS-ID SPECIES BREED ID\nAbyssinian_1 1 1 1\n");
+  };
+  expect_all({
+      {"Cifar10Binary", cifar_bin("", false), "bee apple / bee of apple|bee"},
+      {"Cifar10BinaryUnpacked", cifar_bin("cifar-10-batches-bin/", false), "bee apple / bee of apple|bee"},
+      {"Cifar100Binary", cifar_bin("cifar-100-binary/", true), "bee apple / bee of apple|bee"},
+      {"Cifar10Python", cifar_py("cifar-10-batches-py/", false), "bee apple / bee of apple|bee"},
+      {"Cifar100Python", cifar_py("", true), "bee apple / bee of apple|bee"},
+      {"CifarCutShort", [](const TempFolder& at) { at.write("data_batch_1.bin", records({byte(1)}).substr(1)); },
+       "data_batch_1.bin: 3072 bytes are not whole records of 3073"},
+      {"CifarPickleDamaged", [](const TempFolder& at) { at.write("data_batch_1", "\x80\x02}"); },
+       "it is cut short # unpack the archive again"},
+      {"MnistOfWindows",
+       [](const TempFolder& at) {
+         write_mnist(at, "", ".", "train");
+         write_mnist(at, "", ".", "t10k");
+       },
+       "0 1 / 0 1 of 0|1|2|3|4|5|6|7|8|9"},
+      {"MnistInFoldersOfItsFiles",
+       [](const TempFolder& at) {
+         for (const char* const split : {"train", "t10k"}) {
+           const std::string name = split;
+           at.write(name + "-images-idx3-ubyte/" + name + "-images.idx3-ubyte", idx_images(1, 1, 1, {1}));
+           at.write(name + "-labels-idx1-ubyte/" + name + "-labels.idx1-ubyte", idx_labels(1, {3}));
+         }
+       },
+       "3 / 3 of 0|1"},
+      {"MnistRaw",
+       [](const TempFolder& at) {
+         write_mnist(at, "MNIST/raw/", "-", "train");
+         write_mnist(at, "MNIST/raw/", "-", "t10k");
+       },
+       "0 1 / 0 1 of 0|1"},
+      {"EmnistLetters",
+       [](const TempFolder& at) {
+         write_mnist(at, "gzip/emnist-letters-", "-", "train", 26);
+         write_mnist(at, "gzip/emnist-letters-", "-", "test", 26);
+       },
+       "0 26 / 0 26 of 0|1"},
+      {"SeveralOfEmnist",
+       [](const TempFolder& at) {
+         write_mnist(at, "emnist-letters-", "-", "train");
+         write_mnist(at, "emnist-digits-", "-", "train");
+       },
+       "choose one: --train-split emnist-digits-train --val-split emnist-digits-test"},
+      {"NumpyArrays",
+       [](const TempFolder& at) {
+         at.write("x_train.npy", npy("|u1", "2, 1, 2, 3", std::string(12, 'x')));
+         at.write("y_train.npy", npy("<i8", "2,", byte(1) + std::string(15, '\0')));
+         at.write("X_test.npy", npy("|u1", "1, 3, 1, 2", std::string(6, 'x')));
+         at.write("test_labels.npy", npy("<f4", "1, 1", std::string("\0\0\x80\x3f", 4)));
+       },
+       "1 0 / 1 of 0|1"},
+      {"NumpyFloats",
+       [](const TempFolder& at) {
+         at.write("x_train.npy", npy("<f4", "1, 1, 1", std::string(4, '\0')));
+         at.write("y_train.npy", npy("|u1", "1,", byte(1)));
+       },
+       "x_train.npy: images of the type '<f4' # images are bytes"},
+      {"NumpyOneHot",
+       [](const TempFolder& at) {
+         for (const char* const split : {"train", "val"}) {
+           at.write(std::string("images_") + split + ".npy", npy("|u1", "2, 1, 1", "ab"));
+           at.write(std::string("labels_") + split + ".npy", npy("|u1", "2, 3", std::string("\0\0\1\1\0\0", 6)));
+         }
+       },
+       "2 0 / 2 0 of 0|1|2"},
+      {"TinyImageNet",
+       [](const TempFolder& at) {
+         write_images(at, {"train/n01/images/n01_0.JPEG", "train/n02/images/n02_0.JPEG", "val/images/val_0.JPEG",
+                           "val/images/val_1.JPEG"});
+         at.write("train/n01/n01_boxes.txt", "n01_0.JPEG 0 0 1 1\n");
+         at.write("wnids.txt", "n02\nn01\n");
+         at.write("val/val_annotations.txt", "val_0.JPEG\tn02\t0\t0\t1\t1\nval_1.JPEG\tn01\t0\t0\t1\t1\n");
+       },
+       "n01 n02 / n02 n01 of n01|n02"},
+      {"FlatImageNet",
+       [](const TempFolder& at) {
+         write_images(at, {"train/n01/a.JPEG", "train/n02/b.JPEG", "val/ILSVRC2012_val_00000001.JPEG",
+                           "val/ILSVRC2012_val_00000002.JPEG"});
+         at.write("ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt", "2\n1\n");
+       },
+       "n01 n02 / n02 n01 of n01|n02"},
+      {"FlatImageNetWithItsMap",
+       [](const TempFolder& at) {
+         write_images(at, {"train/n01/a.JPEG", "train/n02/b.JPEG", "val/1.JPEG", "val/2.JPEG"});
+         at.write("ILSVRC2012_validation_ground_truth.txt", "2\n1\n");
+         at.write("map_clsloc.txt", "n01 2 kit_fox\nn02 1 setter\n");
+       },
+       "n01 n02 / n01 n02 of n01|n02"},
+      {"FlatValidationOfCaffe",
+       [](const TempFolder& at) {
+         write_images(at, {"train/n01/a.JPEG", "train/n02/b.JPEG", "val/1.JPEG", "val/2.JPEG"});
+         at.write("val.txt", "1.JPEG 1\n2.JPEG 0\n");
+       },
+       "n01 n02 / n02 n01 of n01|n02"},
+      {"KagglesImageNet",
+       [](const TempFolder& at) {
+         write_images(at, {"train/n01/a.JPEG", "train/n02/b.JPEG", "val/v1.JPEG", "val/v2.JPEG"});
+         at.write("LOC_val_solution.csv", "ImageId,PredictionString\nv1,n02 1 2 3 4\nv2,n01 1 2 3 4 n01 5 6 7 8\n");
+       },
+       "n01 n02 / n02 n01 of n01|n02"},
+      {"FlatValidationWithoutAList",
+       [](const TempFolder& at) {
+         write_images(at, {"train/n01/a.JPEG", "train/n02/b.JPEG", "val/1.JPEG", "val/2.JPEG"});
+       },
+       "DIR/val holds 2 images and no folder per class # move them into val/<class>/"},
+      {"Gtsrb",
+       [](const TempFolder& at) {
+         write_images(at, {"Final_Training/Images/00000/0.ppm", "Final_Training/Images/00007/0.ppm",
+                           "Final_Test/Images/00000.ppm", "Final_Test/Images/00001.ppm"});
+         at.write("Final_Training/Images/00000/GT-00000.csv", "Filename;Width;ClassId\n0.ppm;1;0\n");
+         at.write("GT-final_test.csv", "Filename;Width;Height;ClassId\n00000.ppm;1;1;7\n00001.ppm;1;1;0\n");
+       },
+       "00000 00007 / 00007 00000 of 00000|00007"},
+      {"OxfordPets", pets, "Abyssinian beagle / beagle of Abyssinian|beagle"},
+      {"Food101",
+       [](const TempFolder& at) {
+         write_images(at, {"images/pie/1.jpg", "images/soup/2.jpg"});
+         at.write("meta/train.txt", "pie/1\nsoup/2\n");
+         at.write("meta/test.txt", "soup/2\n");
+       },
+       "pie soup / soup of pie|soup"},
+      {"NearNames",
+       [](const TempFolder& at) {
+         write_images(at, {"Training/a/1.png", "Training/b/1.png", "Testing/b/2.png"});
+       },
+       "a b / b of a|b"},
+      {"InOneFolder",
+       [](const TempFolder& at) {
+         write_images(at, {"photos/train/a/1.png", "photos/train/b/1.png", "photos/valid/b/2.png"});
+       },
+       "a b / b of a|b"},
+  });
+}
+
+TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
+  const auto two_lists = [](const std::string& ending, const std::string& train, const std::string& val) {
+    return [=](const TempFolder& at) {
+      write_images(at, {"a.png", "b.png", "sub/c d.png", "train_images/k1.jpg", "train_images/k2.jpg"});
+      at.write("train" + ending, train);
+      at.write("val" + ending, val);
+    };
+  };
+  expect_all({
+      {"IdsWithoutExtension", two_lists(".csv", "id,breed\nk1,pug\nk2,boxer\n", "id,breed\nk2,pug\n"),
+       "pug boxer / pug of boxer|pug"},
+      {"Tsv", two_lists(".tsv", "path\tlabel\na.png\tx\nb.png\ty\n", "path\tlabel\nsub/c d.png\ty\n"),
+       "x y / y of x|y"},
+      {"Caffe", two_lists(".txt", "a.png 0\nb.png 1\n", "b.png 1\n"), "0 1 / 1 of 0|1"},
+      {"UpperCase", two_lists(".CSV", "Path,Label\na.png,x\nb.png,y\n", "PATH,LABEL\nb.png,y\n"), "x y / y of x|y"},
+      {"NoHeader", two_lists(".csv", "a.png,x\nb.png,y\n", "b.png,y\n"), "x y / y of x|y"},
+      {"Windows", two_lists(".csv", "path,label\nsub\\c d.png,x\nb.png,y\n", "path,label\nb.png,y\n"), "x y / y of"},
+      {"AFolderThatIsNotThere",
+       two_lists(".csv", "path,label\n/data/old/a.png,x\nold/b.png,y\n", "path,label\nb.png,y\n"), "x y / y of x|y"},
+      {"ZerosInFront", two_lists(".csv", "path,label\na.png,10\nb.png,007\n", "path,label\nb.png,007\n"),
+       "10 007 / 007 of 007|10"},
+      {"Ids", two_lists(".csv", "path,label\na.png,12345678\nb.png,3\n", "path,label\nb.png,3\n"),
+       "12345678 3 / 3 of 12345678|3"},
+      {"OneHot", two_lists(".csv", "path,cat,dog\na.png,0.0,1.0\nb.png,1,0\n", "path,cat,dog\nb.png,1,0\n"),
+       "dog cat / cat of cat|dog"},
+      {"SeveralHot", two_lists(".csv", "path,cat,dog\na.png,1,1\nb.png,1,0\n", "path,cat,dog\nb.png,1,0\n"),
+       "columns 'cat' and 'dog' hold 0 and 1, not one 1 in each row: --task multilabel"},
+      {"Numbers", two_lists(".csv", "path,radius\na.png,1.5\nb.png,2\n", "path,radius\nb.png,2\n"),
+       "column 'radius' holds numbers: --task regression"},
+      {"WholeNumbers", two_lists(".csv", "path,radius\na.png,12\nb.png,37\n", "path,radius\nb.png,12\n"),
+       "column 'radius' holds numbers: --task regression"},
+      {"Lists", two_lists(".csv", "path,label\na.png,\"['a', 'b']\"\nb.png,['a']\n", "path,label\nb.png,['a']\n"),
+       "column 'label' holds lists: --task multilabel"},
+      {"Angles", two_lists(".csv", "path,yaw,pitch,roll\na.png,1,2,3\n", "path,yaw,pitch,roll\nb.png,1,2,3\n"),
+       "--task head-pose"},
+      {"TwoSpellings", two_lists(".csv", "path,label\na.png,x\n./a.png,y\n", "path,label\nb.png,y\n"),
+       "train.csv:3: the same path stood earlier with another label"},
+      {"LabelsBesideFlatFolders",
+       [](const TempFolder& at) {
+         write_images(at, {"train/1.jpg", "train/2.jpg", "val/3.jpg"});
+         at.write("labels.csv", "id,breed\n1,pug\n2,boxer\n");
+         at.write("val_labels.csv", "id,breed\n3,pug\n");
+       },
+       "pug boxer / pug of boxer|pug"},
+      {"AnotherSplitIsNoPlaceToLook",
+       [](const TempFolder& at) {
+         write_images(at, {"train/1.jpg", "train/2.jpg", "val/1.jpg"});
+         at.write("train.csv", "id,label\n1,x\n2,y\n");
+         at.write("val.csv", "id,label\n1,x\n2,y\n");
+       },
+       "val: No such file or directory"},
+  });
+}
+
+TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
+  const auto file = [](const std::string& name, const std::string& content = "x") {
+    return [=](const TempFolder& at) { at.write(name, content); };
+  };
+  expect_all({
+      {"Zip", file("photos.zip"), "it holds 1 zip archive (the first: photos.zip): unpack it: unzip -q DIR/photos.zip"},
+      {"TarGz", file("cifar-10-binary.tar.gz"), "unpack it: tar xf DIR/cifar-10-binary.tar.gz"},
+      {"Coco", file("annotations/instances_train2017.json", "{\"images\": [], \"annotations\": []}"),
+       "holds annotations of COCO: boxes are not learned here"},
+      {"Voc", file("Annotations/1.xml", "<annotation><object/></annotation>"), "is an annotation of Pascal VOC"},
+      {"Yolo", file("labels/train/1.txt", "0 0.5 0.5 0.1 0.1\n"), "is an annotation of YOLO"},
+      {"Videos", file("clips/a.mp4"), "clips/ holds 1 video (the first: a.mp4): extract frames: ffmpeg"},
+      {"Parquet", file("data/train-00000.parquet"), "data/ holds 1 Parquet file"},
+      {"TfRecord", file("train.tfrecord-00000-of-00001"), "it holds 1 TFRecord file"},
+      {"Lmdb", file("train/data.mdb"), "train/ holds 1 LMDB database"},
+      {"ImagesAlone", file("a.jpg"), "1 image lies in it, but no folder per class"},
+      {"FlatTrain", file("train/a.jpg"), "train/ holds 1 image and no folder per class"},
+      {"ItIsAZip", file("photos.zip"), "DIR/photos.zip is not a folder, it is a zip archive # unpack it: unzip -q",
+       [](config::DataOptions& options) { options.data_dir = "photos.zip"; }},
+  });
+}
+
+TEST(PublishedDataTest, WhatWasFoundOtherwiseIsSaid) {
+  const TempFolder folder;
+  write_images(folder, {"images/k1.jpg", "images/k2.jpg"});
+  folder.write("train.csv", "id,breed\nk1,1\nk2,2\n");
+  folder.write("val.csv", "id,breed\nk2,2\n");
+  const std::string notes = notes_of(folder);
+  EXPECT_NE(notes.find("train: labels are in 'breed'"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("train: images are in images/, with .jpg behind the name"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("classes without training images: 1 of 3 (the first: 0)"), std::string::npos) << notes;
+}
+
+}  // namespace
+}  // namespace stoker::data
