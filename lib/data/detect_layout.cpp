@@ -94,6 +94,12 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool h
                           "training split, name it with --train-split\n" +
                           expected_data_tree(options));
   }
+  if (has_train && !has_videos && folders_in(options.data_dir + "/" + options.train_split).empty()) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{}/{} holds 0 class folders; at least 2 classes are needed",
+                                   core::printable(options.data_dir), core::printable(options.train_split)),
+                      found_text(options.data_dir) + lists_text(options) + expected_data_tree(options));
+  }
   return has_videos ? make_clip_layout(options, /*root_is_train=*/!has_train)
                     : make_folder_layout(options, /*root_is_train=*/!has_train);
 }

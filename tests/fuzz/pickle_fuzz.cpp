@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "fuzz_target.h"
 #include "data/archive/pickle_reader.h"
+#include "fuzz_target.h"
 #include "weights/file/state_dict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
@@ -26,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     for (const PickledTensor& tensor : tree.tensors) FUZZ_CHECK(tensor.shape.size() == tensor.strides.size());
     uint64_t asked = 0;
     WeightFile file;
-    take_tensors(tree, what, [&](std::string_view, NumberType, uint64_t) { return asked++; }, file);
+    take_tensors(
+        tree, what, [&](std::string_view, NumberType, uint64_t) { return asked++; }, file);
     const std::vector<StoredTensor>& tensors = file.tensors;
     FUZZ_CHECK(!tensors.empty());
     for (const StoredTensor& tensor : tensors) {

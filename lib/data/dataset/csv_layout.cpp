@@ -71,6 +71,10 @@ class CsvLayout : public Layout {
     for (bool first = true; manifest.next(); first = false) {
       const std::string& label = manifest.label();
       if (first) numbers = looks_whole(label);
+      if (numbers && !looks_whole(label) && manifest.is_guess()) {
+        names.insert(label);
+        manifest.refuse_numbers_to_learn(names);
+      }
       if (numbers) {
         are_ids = are_ids || is_id(label);
         if (!are_ids) largest = std::max(largest, manifest.whole_label());
@@ -81,6 +85,8 @@ class CsvLayout : public Layout {
         }
         if (are_ids && !looks_whole(label)) manifest.whole_label();
       } else if (looks_whole(label)) {
+        names.insert(label);
+        manifest.refuse_numbers_to_learn(names);
         manifest.fail(core::format("label '{}' is a number, but the first label is a name", label),
                       "use either numbers or class names for all rows of all splits");
       }

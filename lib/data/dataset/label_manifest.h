@@ -30,6 +30,8 @@ class LabelManifest : public CsvManifest {
   /// As CsvManifest::next(); every row has a label.
   bool next();
   const std::string& label() const { return label_; }
+  /// Whether the column is not called as labels usually are.
+  bool is_guess() const { return is_guess_; }
   /// The label of this row as a class index.
   int64_t whole_label() const;
   /// The classes, where each has a column; else empty.
@@ -47,7 +49,7 @@ class LabelManifest : public CsvManifest {
 
   Kind kind_ = Kind::column;
   size_t label_column_ = 0;
-  bool is_guess_ = false;  ///< the column is not called as labels usually are
+  bool is_guess_ = false;
   std::vector<size_t> one_hot_;
   std::string label_;
   int64_t rows_ = 0;

@@ -43,6 +43,10 @@ class TorchLegacy {
     WeightFile weights;
     weights.format = "PyTorch file of before 1.6";
     weights.files = {file_};
+    if (object.at(object.root).kind != ValueKind::dictionary) {  // nothing to look for storages of: it is named
+      take_tensors(
+          object, what_, [](std::string_view, NumberType, uint64_t) { return size_t{0}; }, weights);
+    }
     // Sizes of storages follow from their types, which the object gives.
     std::unordered_map<std::string_view, NumberType> types;
     for (const PickleValue& value : object.values) {
