@@ -175,9 +175,9 @@ const std::vector<BadInput>& bad_images() {
 const std::vector<BadInput>& bad_tables() {
   static const std::vector<BadInput> all = {
       {"WithoutHeader",
-       csv("images/0.png,0\nimages/1.png,1\n"),
+       csv("pictures/zero.png,0\npictures/one.png,1\n"),
        kData,
-       {"data/train.csv:1: the header has no column 'path'; it reads 'images/0.png' and '0'",
+       {"data/train.csv:1: the header has no column 'path'; it reads 'pictures/zero.png' and '0'",
         "hint: the file begins with the line path,label"}},
       {"Empty", csv(""), kData, {"data/train.csv:1: the file is empty"}},
       {"HeaderOnly", csv("path,label\n"), kData, {"data/train.csv", "there are no rows after the header"}},

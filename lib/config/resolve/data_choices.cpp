@@ -173,7 +173,8 @@ void choose_input_range(Draft& draft, const DataFacts& data) {
 void choose_normalization(Draft& draft, const DataFacts& data) {
   const bool is_measured = data.input_samples > 0;
   const auto channels = static_cast<size_t>(draft.options().data.in_chans.value());
-  if (is_measured || (data.input_mean.size() == channels && data.input_deviation.size() == channels)) {
+  const bool fits = is_measured || (data.input_mean.size() == channels && data.input_deviation.size() == channels);
+  if (!data.input_mean.empty() && fits) {
     const std::string measured =
         is_measured ? core::format("measured on {} samples of the training split", core::count_text(data.input_samples))
                     : "of the run that the weights come from";

@@ -45,14 +45,14 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
           "Start the classifier at random, whatever init-from has. Without it, rows of classes that a run knows by "
           "name are "
           "taken over. Use it where classes of the same name look different.")
-      .before_it_existed("false");
+      .free_on_resume();
   d.add("init-norm-eps", o.init_norm_eps, number_codec(kBelowOne))
       .help(
           "Epsilon of the batch norms that init-from was trained with; 0: that of the library whose names it has. Set "
           "0.001 "
           "for TensorFlow's weights (timm's tf_*).")
       .expert()
-      .before_it_existed("0");
+      .free_on_resume();
   d.add_switch("zero-init-residual", o.zero_init_residual)
       .help("Start the last batch norm of each residual block at 0 (ResNets). Use it in long runs with large batches.")
       .expert();

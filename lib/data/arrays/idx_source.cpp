@@ -188,7 +188,7 @@ class IdxLayout : public Layout {
     if (!options_.num_classes.is_auto()) return idx_class_names(options_.data_dir, options_.num_classes.value());
     const std::string path = find_idx_file(options_.data_dir, train_split, "labels-idx1");
     int64_t classes = kUsual;
-    if (!path.empty()) {
+    if (path.find("emnist-") != std::string::npos) {  // letters and classes of characters: up to 62
       for (const uint8_t label : read_labels(path, "", 0)) classes = std::max<int64_t>(classes, label + 1);
     }
     return idx_class_names(options_.data_dir, classes);

@@ -39,14 +39,14 @@ class TorchLegacy {
     }
     require_little_endian(next_pickle());
     const PickleTree object = next_pickle();
-    const PickleTree keys = next_pickle();
     WeightFile weights;
-    weights.format = "PyTorch file of before 1.6";
-    weights.files = {file_};
     if (object.at(object.root).kind != ValueKind::dictionary) {  // nothing to look for storages of: it is named
       take_tensors(
           object, what_, [](std::string_view, NumberType, uint64_t) { return size_t{0}; }, weights);
     }
+    const PickleTree keys = next_pickle();
+    weights.format = "PyTorch file of before 1.6";
+    weights.files = {file_};
     // Sizes of storages follow from their types, which the object gives.
     std::unordered_map<std::string_view, NumberType> types;
     for (const PickleValue& value : object.values) {
