@@ -137,7 +137,8 @@ size_t CsvManifest::field_with_image(const std::vector<std::string>& row) {
     if (i < row.size() && is_there(i)) return i;
   }
   for (size_t i = 0; i < row.size(); ++i) {
-    if (is_there(i)) return i;
+    const bool is_number = row[i].find_first_not_of("0123456789") == std::string::npos;  // a label, rather than an id
+    if (!is_number && is_there(i)) return i;
   }
   return row.size();
 }

@@ -84,6 +84,9 @@ class TorchLegacy {
 
   void require_little_endian(const PickleTree& machine) const {
     const PickleValue& facts = machine.at(machine.root);
+    if (!machine.opaque_names.empty()) {
+      fail("it names " + machine.opaque_names.front() + " where its machine should be described; nothing is run");
+    }
     if (facts.kind != ValueKind::dictionary) fail("its description of the machine is damaged");
     for (size_t i = 0; i + 1 < facts.items.size(); i += 2) {
       const PickleValue& value = machine.at(facts.items[i + 1]);

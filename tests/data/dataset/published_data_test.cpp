@@ -325,6 +325,12 @@ TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
        "column 'label' holds lists: --task multilabel"},
       {"Angles", two_lists(".csv", "path,yaw,pitch,roll\na.png,1,2,3\n", "path,yaw,pitch,roll\nb.png,1,2,3\n"),
        "--task head-pose"},
+      {"ALabelThatIsTheIdOfAnotherImage",
+       [](const TempFolder& at) {
+         write_images(at, {"images/1.png", "images/2.png"});
+         at.write("train.csv", "picture,kind\ngone.png,1\n2.png,2\n");
+       },
+       "the header has no column 'path'; it reads 'picture' and 'kind'"},
       {"TwoSpellings", two_lists(".csv", "path,label\na.png,x\n./a.png,y\n", "path,label\nb.png,y\n"),
        "train.csv:3: the same path stood earlier with another label"},
       {"LabelsBesideFlatFolders",
