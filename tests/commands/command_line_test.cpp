@@ -21,7 +21,7 @@ std::string parse(const std::vector<std::string>& words, config::Configuration& 
   std::vector<const char*> argv = {"train"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   const ChosenCommand chosen = choose_command(commands, static_cast<int>(argv.size()), argv.data());
-  config::CommandLine line = {chosen.words, chosen.command};
+  config::CommandLine line = {chosen.words, chosen.command, {}, {}, chosen.mistake};
   for (const Command& command : commands) line.others.push_back(&command);
   config::parse_command_line(line, configuration);
   return chosen.command->name;
