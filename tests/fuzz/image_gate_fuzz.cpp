@@ -15,7 +15,10 @@ namespace {
 using namespace stoker::data;
 using stoker::fuzz::Choices;
 
-constexpr DecodeLimits kLimits{/*max_megapixels=*/0.004, /*max_side=*/200, /*max_jpeg_scans=*/1};
+constexpr DecodeLimits kLimits{/*max_megapixels=*/0.004,
+                               /*max_side=*/200,
+                               /*max_jpeg_scans=*/1,
+                               /*max_seconds=*/30,       false, {}, nullptr};
 
 void check_png(const uint8_t* bytes, size_t size) {
   std::vector<uint8_t> kept;

@@ -138,19 +138,19 @@ TEST(PairsCoverageTest, FewImagesThatDifferNameAWinnerAtMost5TimesOfAHundred) {
     for (int round = 0; round < count; ++round) {
       settings.seed = static_cast<uint64_t>(round);
       EvaluatedSamples first = simulated(config::TaskKind::multiclass, kSamples, settings.seed);
-      first.said_class = first.truth_class;
+      first.predicted_class = first.truth_class;
       EvaluatedSamples second = first, worse = first;
       core::Rng rng(7, core::RngPurpose::probe, static_cast<uint64_t>(differing), settings.seed);
       for (int64_t k = 0; k < kSamples; ++k) {
         const auto i = static_cast<size_t>(k);
         const auto wrong = static_cast<int32_t>((first.truth_class[i] + 1) % 6);
-        if (k < differing) (rng.chance(0.5) ? first : second).said_class[i] = wrong;
-        if (rng.chance(static_cast<double>(differing) / kSamples)) worse.said_class[i] = wrong;
+        if (k < differing) (rng.chance(0.5) ? first : second).predicted_class[i] = wrong;
+        if (rng.chance(static_cast<double>(differing) / kSamples)) worse.predicted_class[i] = wrong;
       }
       const Comparison equal = compare(first, second, settings);
       for (size_t k = 0; k < won.size(); ++k) won[k] += equal.metrics[k].winner() != 0 ? 1 : 0;
       EvaluatedSamples flawless = worse;
-      flawless.said_class = flawless.truth_class;
+      flawless.predicted_class = flawless.truth_class;
       const Interval interval = compare(flawless, worse, settings).metrics[1].interval;
       const double truth = 100 * static_cast<double>(differing) / kSamples;
       held += interval.low <= truth && truth <= interval.high ? 1 : 0;

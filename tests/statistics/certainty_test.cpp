@@ -111,13 +111,13 @@ TEST(ComparisonTest, OfTheSameSamplesIsSurerThanTwoIntervals) {
 
 TEST(ComparisonTest, ThreeOf240ImagesNameNoWinner) {
   EvaluatedSamples good = simulated(TaskKind::multiclass, 240, 1);
-  good.said_class = good.truth_class;
+  good.predicted_class = good.truth_class;
   EvaluatedSamples bad = good;
-  for (size_t i = 0; i < 3; ++i) bad.said_class[i] = (bad.truth_class[i] + 1) % 6;
+  for (size_t i = 0; i < 3; ++i) bad.predicted_class[i] = (bad.truth_class[i] + 1) % 6;
   for (const Comparison::Difference& metric : compare(good, bad, {}).metrics)
     EXPECT_EQ(metric.winner(), 0) << metric.name;
   EXPECT_NEAR(compare(good, bad, {}).metrics[1].chance, 0.25, 0.03) << "the sign test of 3 to 0";
-  for (size_t i = 0; i < 9; ++i) bad.said_class[i] = (bad.truth_class[i] + 1) % 6;
+  for (size_t i = 0; i < 9; ++i) bad.predicted_class[i] = (bad.truth_class[i] + 1) % 6;
   EXPECT_EQ(compare(good, bad, {}).metrics[1].winner(), 1) << "9 to 0: p is 0.004";
 }
 

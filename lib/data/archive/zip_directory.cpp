@@ -15,7 +15,7 @@ constexpr uint64_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20, kEntryB
 constexpr uint64_t kMaxComment = 0xFFFF;
 constexpr uint64_t kMaxDirectory = 64 << 20;  // bytes: some 600,000 members
 constexpr uint32_t kFull32 = 0xFFFFFFFF;      // the true number stands in a zip64 record
-constexpr uint64_t kMaxInflation = 1032;      // of deflate: zlib's technical notes
+constexpr uint64_t kMostInflated = 1032;      // of deflate: zlib's technical notes
 
 struct Directory {
   uint64_t begin = 0, bytes = 0, members = 0;
@@ -136,7 +136,7 @@ class ZipReader {
     }
     if (part(local + kLocalBytes, name_bytes) != member.name) fail(shown + " has another name in its header");
     if (!member.deflated && member.bytes != member.stored_bytes) fail(shown + " is stored, but has two sizes");
-    if (member.deflated && member.bytes / kMaxInflation > member.stored_bytes) {
+    if (member.deflated && member.bytes / kMostInflated > member.stored_bytes) {
       fail(core::format("{} cannot inflate from {} to {} bytes", shown, member.stored_bytes, member.bytes));
     }
     extents_.push_back({local, member.begin + member.stored_bytes});

@@ -51,14 +51,15 @@ TEST(DriftTest, WhereCpusWereBusyAlreadyWaitingThreadsTellOfNewProcesses) {
   std::vector<engine::EpochEvent> epochs = {epoch(1, 1), epoch(2, 1000, 0, 1.6), epoch(3, 1000, 0, 1.6),
                                             epoch(4, 500, 0, 1.8), epoch(5, 500, 0, 1.8)};
   for (engine::EpochEvent& event : epochs) event.found.resources->threads_without_cpu = event.epoch < 3 ? 0.5 : 4;
-  EXPECT_NE(said_of(epochs)[4].find("4.0 of its threads wait for a CPU, then 0.5: other processes"), std::string::npos)
-      << said_of(epochs)[4];
+  EXPECT_NE(verdicts_of(epochs)[4].find("4.0 of its threads wait for a CPU, then 0.5: other processes"),
+            std::string::npos)
+      << verdicts_of(epochs)[4];
 }
 
 TEST(DriftTest, WhatIsNotKnownOfOtherProcessesIsNotClaimed) {
   std::vector<engine::EpochEvent> epochs = {epoch(1, 1), epoch(2, 1000), epoch(3, 990), epoch(4, 700), epoch(5, 700)};
   for (engine::EpochEvent& event : epochs) event.found.resources->other_cpus.reset();
-  EXPECT_NE(said_of(epochs)[4].find("what other processes do is not known here"), std::string::npos);
+  EXPECT_NE(verdicts_of(epochs)[4].find("what other processes do is not known here"), std::string::npos);
 }
 
 TEST(DriftTest, TheFirstEpochIsNoMeasure) {
