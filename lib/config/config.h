@@ -71,7 +71,7 @@ std::string usual_run_dir(const std::string& run_name, const std::string& data_d
 
 /// YAML of all values, grouped, reloadable with -c; with_origin adds a comment with each value's origin.
 std::string render_yaml(const Table& table, bool with_origin);
-// What is said of the commands in front of everybody; `commands` are all of them, that which trains is the first.
+// Help of the commands; `commands` are all of them, the training command first.
 using Commands = std::vector<const Syntax*>;
 /// --help of a command, 100 columns.
 std::string render_help(const Table& table, const Commands& commands, const Syntax& chosen);

@@ -87,15 +87,15 @@ struct Facts {
   bool names_model = true, names_lr_base = true;
   /// The number of epochs was written over a file or preset with a warm-up, which may become shorter.
   bool warmup_may_give_way = false;
-  /// amp with float16 is what a file or Lightning's --precision says, and no option the device: on a CPU it may give
-  /// way.
+  /// amp with float16 comes from a file or Lightning's --precision, and no option sets the device: on a CPU it may
+  /// give way.
   bool half_may_give_way = false;
   core::MachineFacts machine = {};
   /// false: files are read and written, and nothing is computed. What options say of devices has no effect then, and
   /// workers have every CPU.
   bool has_network = true;
   bool deals_replicas = true;  ///< several devices share replicas; else batches, of which there may be any number
-  int64_t ranks = 1;           ///< processes that a starter has started to train together; 1: nobody but --devices says
+  int64_t ranks = 1;           ///< processes that a starter has started to train together; 1: only --devices decides
   std::optional<CheckpointFacts> checkpoint = {};  ///< absent: the run starts from scratch, or that is not known yet
   std::optional<DataFacts> data = {};
   std::optional<ModelFacts> model = {};

@@ -43,9 +43,9 @@ struct Interval {
 };
 
 enum class DatasetType { automatic, idx, cifar, numpy, folder, csv, biwi, w300lp, shards, clips, hdf5 };
-/// Which frames of a video make a clip: spread over all of it, or so many apart from a place drawn at random.
+/// Which frames of a video make a clip: spread over all of it, or a stride apart from a place drawn at random.
 enum class FrameSampling { uniform, stride };
-/// What stands between the fields of a CSV file; automatic: told from its first line.
+/// What stands between the fields of a CSV file; automatic: derived from its first line.
 enum class CsvDelimiter { automatic, comma, semicolon, tab };
 /// Of --input-range: 0.1 and 99.9 % of the numbers lie below; measured at the start.
 inline const std::vector<double> kPercentiles = {0, 0};

@@ -16,7 +16,7 @@ namespace stoker::config {
 
 template <template <typename> class Pick>
 struct DataOptionsOf {
-  DatasetType dataset = DatasetType::automatic;  ///< automatic: told from what data_dir holds
+  DatasetType dataset = DatasetType::automatic;  ///< automatic: derived from what data_dir holds
   TaskKind task = TaskKind::multiclass;          ///< what is learned of each image
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   std::string train_split = "train";     ///< folder, IDX stem or CSV file name without .csv
@@ -57,7 +57,7 @@ struct TaskOptionsOf {
   Pick<std::vector<double>> class_weights = std::vector<double>{};
   /// binary, multilabel: factor of the positive term, 1 value or one per label; empty: none; auto: from the counts
   Pick<std::vector<double>> pos_weight = std::vector<double>{};
-  double threshold = 0.5;  ///< binary, multilabel: probability from which on "positive" is said
+  double threshold = 0.5;  ///< binary, multilabel: probability from which "positive" is predicted
   RegressionLoss loss = RegressionLoss::smooth_l1;
   /// regression, head pose: the network learns (target - mean) / scale; one value or one per target; empty for classes
   Pick<std::vector<double>> target_mean{}, target_scale{};
@@ -95,7 +95,7 @@ struct AugmentOptionsOf {
   int64_t freq_masks = 0;          ///< spectrograms: bands that are blanked; 0: off
   int64_t freq_mask_param = 8;     ///< bins; widest band
   int64_t time_masks = 0;          ///< spectrograms: stretches of time that are blanked; 0: off
-  int64_t time_mask_param = 8;     ///< frames; longest stretch
+  int64_t time_mask_param = 8;     ///< frames; longest segment
   AugmentInterpolation augment_interpolation = AugmentInterpolation::bilinear;
   double mixup_alpha = 0;          ///< of Beta(alpha, alpha); 0: no mixup
   double cutmix_alpha = 0;         ///< of Beta(alpha, alpha); 0: no CutMix

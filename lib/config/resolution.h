@@ -67,7 +67,7 @@ DeviceChoice choose_device(const DeviceOptions& given, const core::MachineFacts&
 ///  - is a single image, and the network cannot train on one.
 Resolution resolve(const Options& given, const Facts& facts);
 
-/// YAML of all values, grouped, each with a comment that says where it comes from; -c reads it back. What is assumed is
+/// YAML of all values, grouped, each with a comment with its origin; -c reads it back. What is assumed is
 /// written as auto. `given` is what was resolved.
 std::string render_yaml(const Configuration& given, const Resolution& resolution);
 /// YAML of all values without comments.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which frames of a video make a clip. Knows numbers of frames, not files.
+// Which frames of a video make a clip. Works on numbers of frames, not on files.
 #pragma once
 
 #include <cstdint>

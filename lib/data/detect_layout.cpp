@@ -109,7 +109,7 @@ std::unique_ptr<Layout> as(config::DatasetType type, std::unique_ptr<Layout> lay
   return layout;
 }
 
-/// Whether the training split is a folder of class folders, as far as their number tells.
+/// Whether the training split is a folder of class folders, judged by their number.
 bool has_train_classes(const config::DataOptions& options) {
   return folders_in(options.data_dir + "/" + options.train_split).size() >= 2;
 }
@@ -135,7 +135,7 @@ std::unique_ptr<Layout> layout_by_name(const config::DataOptions& options) {
   return nullptr;
 }
 
-/// Where the root's folders are taken for classes, as ever, and not for folders of images beside a list.
+/// Whether the root's folders are classes, not folders of images beside a list.
 bool has_root_classes(const config::DataOptions& options) {
   const std::vector<std::string> folders = folders_in(options.data_dir);
   const auto is_other = [](std::string name) {

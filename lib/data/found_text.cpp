@@ -164,7 +164,7 @@ std::string shards_text(const std::string& folder) {
     return text + format("archives must not be compressed ({}): gzip -d, zstd -d or xz -d\n", printable(packed));
   }
   if (train.empty())
-    return text + "splits are told by names such as train-000000.tar and val-000000.tar: rename them\n";
+    return text + "splits are recognized by names such as train-000000.tar and val-000000.tar: rename them\n";
   text += "--train-split " + core::shell_word(train);
   return text + (val.empty() ? " --val-fraction 0.1" : " --val-split " + core::shell_word(val)) + "\n";
 }

@@ -27,9 +27,9 @@ class Layout {
   /// What is there instead, where a split is missing: lines for the error; empty: nothing to add.
   virtual std::string found_text() const { return ""; }
 
-  /// Which layout it is; automatic before detect_layout() has said so.
+  /// Which layout it is; automatic before detect_layout().
   config::DatasetType type = config::DatasetType::automatic;
-  /// What was found under other names than usual, a line to say once; empty: nothing.
+  /// What was found under other names than usual, a line to print once; empty: nothing.
   std::string note;
 };
 

@@ -107,7 +107,7 @@ int64_t classes_without(const Source& source) {
   return source.num_classes() - static_cast<int64_t>(seen.size());
 }
 
-/// Says which classes have no training image: labels from 1 on, or with gaps.
+/// Names the classes without a training image: labels from 1 on, or with gaps.
 void note_empty_classes(const Source& train, std::vector<std::string>& notes) {
   const int64_t unseen = classes_without(train);
   if (unseen == 0) return;

@@ -42,7 +42,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
 std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_every_split(const config::DataOptions& options,
                                                                                     std::vector<std::string>& notes);
 
-/// Labelled data wherever it lies, with the labels that a network knows: a folder of class folders, of splits (`split`,
+/// Labelled data wherever it lies, with the labels of a network: a folder of class folders, of splits (`split`,
 /// or when that is empty the validation split that `options` names, a usual one, or the training split), of shards or
 /// IDX files, or one CSV or HDF5 file. A class may lack samples; one that is not in `learned` is an error; with
 /// `learned` empty the classes are those of the data. Throws as open_datasets().

@@ -62,7 +62,7 @@ std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& 
   FileList files("");
   ScanNotes ignored;
   std::string first_empty, first_missing;
-  int64_t missing = 0;  // of several: each is said where its result would stand
+  int64_t missing = 0;  // of several: each is reported where its result would stand
   for (const std::string& given : paths) {
     for (const std::string& path : matching(given)) {
       if (!is_directory(path)) {

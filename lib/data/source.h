@@ -42,7 +42,7 @@ struct SampleContent {
   uint64_t size = 0;
   // Set when `bytes` are pixels in HWC order; 0 when they are an encoded file.
   int height = 0, width = 0, channels = 0;
-  Element element = Element::uint8;  ///< of pixels; others than uint8 only where fixed_shape() says so
+  Element element = Element::uint8;  ///< of pixels; others than uint8 only where fixed_shape() has them
   int64_t decode_nanoseconds = 0;    ///< that the source spent on decoding within this read()
   bool is_pixels() const { return height > 0; }
 };
@@ -72,7 +72,7 @@ class FrameSource {
   ~FrameSource() = default;
 };
 
-/// Facet of a source that knows how its samples lie on the storage.
+/// Facet of a source that describes how its samples lie on the storage.
 class StoredSamples {
  public:
   /// Bytes of the encoded sample, known without reading it; -1 where it is not.
@@ -100,7 +100,7 @@ class Source {
   virtual std::string relative_name(int64_t index) const = 0;
   /// The part of image `index` that crops are taken from.
   virtual RegionOfInterest region(int64_t index) const = 0;
-  /// What the source fixes of its samples' shape. `frames` above 0: they are clips of so many. `height` above 0: all
+  /// What the source fixes of its samples' shape. `frames` above 0: clips of that many frames. `height` above 0: all
   /// are pixels of this size, channels and element, which are taken as they are, neither cropped nor resized; else
   /// images of any size, which become what the run wants.
   virtual SampleShape fixed_shape() const = 0;
@@ -148,7 +148,7 @@ struct ItemWord {
   const char* several;  ///< "images"
 };
 ItemWord item_word(const Source& source);
-/// Whether samples come as pixels, so that there is nothing to decode: told from the first.
+/// Whether samples come as pixels, so that there is nothing to decode: judged by the first.
 bool holds_pixels(const Source& source);
 
 }  // namespace stoker::data

@@ -94,7 +94,7 @@ TEST(LiveLineTest, FollowsATerminalThatIsResized) {
   await_live(program, "RAM:");
 }
 
-/// A whole short run on a terminal of so many columns.
+/// A whole short run on a terminal of `columns` columns.
 std::string drawn_run(const Workplace& work, int columns, const Words& more, const std::string& variable = "A=b") {
   write_idx(work, 40);
   Launch launch;

@@ -157,12 +157,12 @@ def main():
             options = make(data) or []
             command = [program, "--data-dir", str(data), *options, "--epochs", "1"]
             ran = subprocess.run(command + ["--run-dir", f"{place}/run"], capture_output=True, text=True)
-            said = ran.stdout + ran.stderr
-            good = ran.returncode == 0 and expected in said
+            printed = ran.stdout + ran.stderr
+            good = ran.returncode == 0 and expected in printed
             failed += not good
-            line = next((line for line in said.splitlines() if line.startswith("data ")), "")
+            line = next((line for line in printed.splitlines() if line.startswith("data ")), "")
             print(f"{'ok    ' if good else 'FAILED'} {name:14} exit={ran.returncode} {' '.join(command[3:])}: {line}")
-            for note in said.splitlines():
+            for note in printed.splitlines():
                 if note.startswith("note") or not good:
                     print("       " + note.replace(place, ""))
     return 1 if failed else 0

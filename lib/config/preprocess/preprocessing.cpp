@@ -90,7 +90,7 @@ class Setter {
   Table& table_;
 };
 
-/// Whoever reads answers counts names: each output has one, but of classes, for which --num-classes may leave room.
+/// Readers of outputs count names: each output has one. Classes may be fewer: --num-classes may reserve outputs.
 void require_name_each(const Preprocessing& record, const std::string& path) {
   const auto names = static_cast<int64_t>(record.names.size()), outputs = record.num_classes;
   const bool fits = record.task == TaskKind::multiclass  ? names <= outputs

@@ -36,7 +36,7 @@ struct Preprocessing {
   std::vector<double> mean, std;    ///< per channel; of bytes divided by 255, of floats as they are
 
   // What the outputs mean: softmax, sigmoid, or output * scale + mean.
-  double threshold = 0.5;                         ///< binary, multilabel: probability from which on a label is said
+  double threshold = 0.5;                         ///< binary, multilabel: probability from which a label is predicted
   std::vector<double> target_mean, target_scale;  ///< one value or one per target; empty for classes
   PoseHead pose_head = PoseHead::direct;
   int64_t pose_bins = 66;

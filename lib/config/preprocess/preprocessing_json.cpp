@@ -58,7 +58,7 @@ class Reader {
   }
   void expect(const Json& json, const char* key, const Json& expected) const {
     if (json.at(key) != expected) {
-      refuse(core::format("{} is {}, but this program knows {} alone", key,
+      refuse(core::format("{} is {}, but this program supports {} only", key,
                           core::printable(json.at(key).dump(-1, ' ', false, core::Json::error_handler_t::replace)),
                           expected.dump(-1, ' ', false, core::Json::error_handler_t::replace)));
     }
@@ -106,7 +106,7 @@ void read_predictions(const Json& json, const Reader& reader, Preprocessing& rec
   reader.expect(json, "rule", predictions_json(record).at("rule"));
 }
 
-/// Lists of one value for all targets, or of one each; whoever makes room for an answer counts names.
+/// Lists of one value for all targets, or of one each; readers that allocate memory for outputs count names.
 void require_per_target(const char* key, const std::vector<double>& values, const Preprocessing& record,
                         const Reader& reader) {
   const auto count = static_cast<int64_t>(values.size());

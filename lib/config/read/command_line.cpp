@@ -150,7 +150,7 @@ void follow_dataset(const Syntax& syntax, Configuration& out) {
   if (is_300w && has("AFLW2000") && o.val_fraction == 0) bring(out.table.row_of(o.val_split), "AFLW2000");
 }
 
-/// The level that Python trainers take from the environment, where no option says another.
+/// The level that Python trainers take from the environment, where no option sets another.
 void apply_environment(Configuration& out) {
   const char* const given = std::getenv("TRAINER_LOG_LEVEL");
   Row& row = out.table.row_of(out.options.log.log_level);

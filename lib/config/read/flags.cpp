@@ -480,7 +480,7 @@ class FlagParser {
   std::map<std::string, FlagTarget> by_name_;
   std::map<const CLI::Option*, FlagTarget> by_option_;
   bool only_positionals_ = false;
-  std::vector<std::string> corrected_, meant_;  ///< what is parsed; the same without what nobody knows
+  std::vector<std::string> corrected_, meant_;  ///< what is parsed; the same without unknown flags
   std::vector<std::string> given_;              ///< options on the command line
   bool is_corrected_ = false;
   std::string unknown_first_;  ///< a first word that could be a folder which is not there

@@ -36,7 +36,7 @@ Flag flag(const std::string& names, const std::string& placeholder, const std::s
 Flag choice_flag(const std::string& names, const std::vector<std::string>& choices, const std::string& help,
                  std::string& into);
 
-/// A flag of older programs with a value: an error that says what to do now. `what_now`: "was removed: ...".
+/// A flag of older programs with a value: an error with a hint what to do now. `what_now`: "was removed: ...".
 Flag removed_flag(const std::string& names, const std::string& what_now);
 
 /// A word that stands alone, by its place.

@@ -23,7 +23,7 @@ std::string short_flags(const std::vector<std::string>& aliases) {
   return text;
 }
 
-/// Beside the flag where they fit there, else among what is said of the values.
+/// Beside the flag where they fit there, else in the description of the values.
 bool stand_beside_flag(const std::vector<std::string>& choices) {
   constexpr size_t kRoom = 70;  // columns
   return !choices.empty() && joined_with(choices, "|").size() <= kRoom;

@@ -147,7 +147,7 @@ void choose_crops(Draft& draft) {
   draft.choose(draft.options().augment.crop_pct, small ? "1" : "0.875", reason);
 }
 
-/// Six digits are more than a sample of the data knows.
+/// Six digits are more than a sample of the data justifies.
 std::string rounded_list_text(const std::vector<double>& values) {
   std::string text;
   for (const double value : values) text += (text.empty() ? "" : ",") + core::format("{:.6g}", value);

@@ -39,7 +39,7 @@ void refuse_list_on_cpu(const Devices& devices, const std::string& why) {
               kOtherMachine);
 }
 
-/// The numbers of the GPUs of the processes of this machine, as far as one of them knows.
+/// The numbers of the GPUs of the processes of this machine, as far as one of them can detect.
 struct GpusOfProcesses {
   int64_t processes = 1;
   int64_t first = 0, own = 0;
@@ -87,7 +87,7 @@ int64_t index_of(const std::string& device) {
 
 DeviceChoice choose_device(const DeviceOptions& given, const core::MachineFacts& machine) {
   const auto gpus = static_cast<int64_t>(machine.accelerators.size());
-  const std::string& trouble = machine.accelerator_trouble;
+  const std::string& problem = machine.accelerator_trouble;
   const Devices& devices = given.devices;
   const bool is_auto = given.device.is_auto();
   const std::string asked = is_auto ? "cuda" : given.device.value();
@@ -96,16 +96,16 @@ DeviceChoice choose_device(const DeviceOptions& given, const core::MachineFacts&
     return {"cpu", ""};
   }
   // Days on the CPU are no answer to a driver that does not work.
-  if (is_auto && gpus == 0 && !trouble.empty()) {
-    throw Error(ErrorKind::unavailable, "the CUDA driver is there, but no device can be used: " + trouble,
-                "repair it (nvidia-smi says more), or say --device cpu");
+  if (is_auto && gpus == 0 && !problem.empty()) {
+    throw Error(ErrorKind::unavailable, "the CUDA driver is there, but no device can be used: " + problem,
+                "repair it (nvidia-smi shows more), or use --device cpu");
   }
   if (is_auto && gpus == 0) {
     refuse_list_on_cpu(devices, "no CUDA device was found");
     return {"cpu", "no CUDA device found"};
   }
   if (gpus == 0) {
-    const std::string& why = trouble.empty() ? machine.accelerator_absence : trouble;
+    const std::string& why = problem.empty() ? machine.accelerator_absence : problem;
     throw Error(
         ErrorKind::unavailable,
         format("device {} was asked for, but no CUDA device is available{}{}", asked, why.empty() ? "" : ": ", why),

@@ -41,7 +41,7 @@ class Draft {
   void choose(const Auto<T>& field, const std::string& text, const Measured<Found>& found) {
     choose(field, text, found.reason, found.source);
   }
-  /// choose() for what a checkpoint says, where it says something.
+  /// choose() for a value of a checkpoint, where it has one.
   template <typename T>
   void keep(Auto<T>& field, const std::optional<T>& value) {
     if (!value || !field.is_auto()) return;
@@ -85,8 +85,8 @@ class Draft {
 /// Device, threads, workers and precision. Returns whether Facts::amp decides and is not known. Throws
 /// Error{unavailable} for a device that is not there.
 bool choose_for_machine(const Facts& facts, Draft& draft);
-/// Shape, scales, weights, crops and normalisation. Throws Error{config} for what only the training split says where
-/// that is not read.
+/// Shape, scales, weights, crops and normalisation. Throws Error{config} for values that only the training split
+/// has, where that is not read.
 void choose_for_data(const DataFacts& data, Draft& draft);
 /// Optimizer, schedule and learning rate. Batch, accumulation and img-size have been chosen; `batch_is_assumed`: the
 /// batch only stands in for one that will be measured.

@@ -94,7 +94,7 @@ bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
   return true;
 }
 
-/// A file that says 16-mixed was written for a GPU: on a CPU its precision is automatic. Returns why; empty: it stays.
+/// A file with 16-mixed was written for a GPU: on a CPU its precision is automatic. Returns why; empty: it stays.
 std::string give_way(Draft& draft, const Facts& facts) {
   PrecisionOptions& o = draft.options().precision;
   if (!facts.half_may_give_way || o.amp_dtype.is_auto() || o.amp_dtype.value() != AmpDtype::float16) return "";

@@ -92,7 +92,7 @@ BatchChoice batch_from(const Options& given, int64_t replicas, const Facts& fact
   return {usual_batch(given, replicas), std::nullopt, true};
 }
 
-/// An update of so many images takes as many batches as that makes; one that does not divide is a broken rule.
+/// Batches per update, from --total-batch-size and the batch; one that does not divide it is a broken rule.
 void choose_accumulation(Draft& draft, const BatchChoice& batch) {
   Options& o = draft.options();
   const int64_t total = o.train.total_batch_size, size = o.loader.batch_size.value() * o.train.replicas.value();

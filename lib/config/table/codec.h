@@ -43,7 +43,7 @@ Codec<Devices> devices_codec();
 /// "" or a sentence with the accepted words and the nearest one. `word` may use `_` for `-`; `index` is set.
 std::string find_choice(const std::string& word, const std::vector<std::string>& choices, size_t& index);
 
-/// One of a few words. `others`: words of other trainers, which are accepted and not shown.
+/// One of a few words; `others` are accepted for compatibility and not shown.
 template <typename T>
 Codec<T> choice_codec(std::vector<std::pair<std::string, T>> meanings,
                       std::vector<std::pair<std::string, T>> others = {}) {

@@ -37,7 +37,7 @@ class RowDraft {
   RowDraft& several() { return with(&Row::has_parts, true); }
   /// It may change on resume: the trained bits do not depend on it.
   RowDraft& free_on_resume() { return with(&Row::training_relevant, false); }
-  /// Trained bits depend on it only while `is_used` says so; a run that does not use it may resume with any value.
+  /// Trained bits depend on it only while `is_used` holds; a run that does not use it may resume with any value.
   RowDraft& used_while(std::function<bool()> is_used) { return with(&Row::is_used, std::move(is_used)); }
   /// For an option that older programs did not have: the value that has their bits.
   RowDraft& before_it_existed(const Text& text) { return with(&Row::before_it_existed, text); }

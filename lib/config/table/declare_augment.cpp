@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the group augment. Nothing here knows how options are read or shown.
+// Rows of the group augment. Independent of how options are read or shown.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the groups data, loader and task. Nothing here knows how options are read or shown.
+// Rows of the groups data, loader and task. Independent of how options are read or shown.
 #include <limits>
 
 #include "config/table/declaration.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the groups precision, device, run and log. Nothing here knows how options are read or shown.
+// Rows of the groups precision, device, run and log. Independent of how options are read or shown.
 #include <limits>
 #include <type_traits>
 
@@ -102,8 +102,8 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.add("max-skipped", o.max_skipped, integer_codec(0, 1'000'000'000))
       .unit("updates")
       .help(
-          "float16: so many updates skipped in a row end the run with exit code 80; 0: no limit. Nobody should need "
-          "another.")
+          "float16: this many updates skipped in a row end the run with exit code 80; 0: no limit. The default should "
+          "suit every run.")
       .free_on_resume()
       .expert();
 }
@@ -131,8 +131,8 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
       .help(
           "Processes on this machine that work together, each on a GPU of its own, or all on the CPU: training deals "
           "replicas to them, eval and predict batches. Set it to the number of GPUs, or list them: 0,2 are two "
-          "processes on cuda:0 and cuda:2 (and 2, with its comma, is one on cuda:2); they end with the bits of one "
-          "process, and a resume may have others.")
+          "processes on cuda:0 and cuda:2 (and 2, with its comma, is one on cuda:2); the result is bit-identical "
+          "to that of one process, and a resume may have others.")
       .per_process()
       .used_in_inference();
   d.add("exchange", o.exchange, choice_codec<Exchange>({{"exact", Exchange::exact}, {"fast", Exchange::fast}}))
@@ -173,7 +173,7 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
   d.add("listen", o.listen, text_codec("ADDRESS", true))
       .help(
           "Address of this network at which rank 0 waits for ranks on other machines, which nothing else makes it do: "
-          "the exchange has no authentication. The first screen says where it listens: some releases of LibTorch can "
+          "the exchange has no authentication. The first screen shows where it listens: some releases of LibTorch can "
           "only listen at all addresses of a machine.")
       .per_process()
       .used_in_inference();
@@ -238,7 +238,7 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .per_process()
       .expert();
   d.add_switch("plan-check", o.plan_check)
-      .help("Refuse to start when the plan says that memory cannot hold the run. Turn it off where the plan is wrong.")
+      .help("Refuse to start when the planned memory exceeds what there is. Turn it off where the plan is wrong.")
       .per_process()
       .used_in_inference()
       .expert();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the groups model, optim, schedule and train. Nothing here knows how options are read or shown.
+// Rows of the groups model, optim, schedule and train. Independent of how options are read or shown.
 #include <limits>
 #include <set>
 
@@ -42,9 +42,8 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
           "of train; empty: random ones. Use pretrained weights wherever there are some.");
   d.add_switch("fresh-head", o.fresh_head)
       .help(
-          "Start the classifier at random, whatever init-from has. Without it, rows of classes that a run knows by "
-          "name are "
-          "taken over. Use it where classes of the same name look different.")
+          "Start the classifier at random, whatever init-from has. Without it, rows of classes with the same name in a "
+          "run are taken over. Use it where classes of the same name look different.")
       .free_on_resume();
   d.add("init-norm-eps", o.init_norm_eps, number_codec(kBelowOne))
       .help(

@@ -37,7 +37,7 @@ struct OldOption {
 };
 
 struct Merged {
-  const char* now;  ///< "": gone, and `example` says what to do
+  const char* now;  ///< "": gone, and `example` is what to do
   const char* example;
   std::vector<OldOption> old;  ///< one may have today's name
   std::string (*text)(const Texts& old) = with_commas;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of older programs: what is now said otherwise, and what is gone. Whoever writes an old name is told the new
+// Options of older programs: those with a new name, and those that are gone. An old name is an error that names the new
 // one; stored runs, which name them in config.yaml and in checkpoints, are read as if they had been written today.
 #pragma once
 

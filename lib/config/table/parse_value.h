@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to values and back, strictly and without locale: the one place that knows how a number, a switch, a
-// list, an interval or a duration is written.
+// Text to values and back, strictly and without locale: the only definition of the syntax of numbers,
+// switches, lists, intervals and durations.
 //
 // Each reader returns "" and sets `value`, or returns what is wrong with the text, in words.
 #pragma once

@@ -111,7 +111,7 @@ class Table {
   /// nothing is stored.
   std::string expand(const std::string& name, const std::string& text, std::vector<Assignment>& assignments);
   /// Checks the text and stores it, unless the row holds a value of a later kind of origin. "~/" is the home folder:
-  /// no shell has seen what a file says.
+  /// no shell expands the values of a file.
   /// Returns "" or what is wrong.
   std::string set(Row& row, const std::string& text, const Origin& origin);
 

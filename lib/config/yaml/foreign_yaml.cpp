@@ -56,7 +56,7 @@ const ForeignWord* find_word(const std::vector<ForeignWord>& words, const std::s
   return found == words.end() ? nullptr : &*found;
 }
 
-/// A file with so many keys that no option has is one of timm's.
+/// A file with this many keys that no option has is one of timm's.
 bool is_timm(const YamlNode& top) {
   constexpr int kEnoughKeys = 4;
   int keys = 0;
@@ -191,7 +191,7 @@ class Rewriter {
         notes_.push_back("aa: " + text + " is taken with its number and strength; the rest of it has no effect");
       }
       append_entry(out_, "auto-augment", value);
-    } else if (conversion == "amp") {  // of timm it is float16, unless amp_dtype says otherwise
+    } else if (conversion == "amp") {  // timm's is float16, unless amp_dtype sets another
       const std::string type = text_of("amp_dtype", "float16");
       const bool cannot = type == "float16" && text_of("device") == "cpu";
       if (text == "true" && cannot) notes_.push_back("amp is float16 in timm, which a CPU does not compute: amp auto");

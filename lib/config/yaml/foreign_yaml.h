@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole configuration files of other trainers, rewritten as options of this one before they are assigned, by the tables
-// of config/table/foreign_words.h.
+// Whole configuration files of timm, Lightning and others: rewritten as options of this program before they are
+// assigned, by the tables of config/table/foreign_words.h.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace stoker::config {
 /// class_path and init_args. Leaves any other file as it is. `notes`: sentences for whoever gave the file.
 void rewrite_foreign(YamlNode& top, std::vector<YamlProblem>& problems, std::vector<std::string>& notes);
 
-/// read_yaml() that also says, in notes, what a file of another trainer has that has no meaning here.
+/// read_yaml() that also lists in `notes` what has no meaning here in a file of another trainer.
 void read_yaml_with_notes(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
                           std::vector<std::string>& problems, std::vector<std::string>& notes);
 

@@ -20,7 +20,7 @@ namespace {
 /// A file of nonsense must not fill the screen, or the time to look for near names.
 constexpr size_t kMaxProblems = 100;
 
-/// Headings of other trainers, below which any option may stand.
+/// Headings in files of other trainers below which any option may stand.
 bool is_foreign_group(const std::string& name) {
   return name == "training" || name == "optimization" || name == "trainer";
 }
@@ -144,7 +144,7 @@ class YamlAssigner {
     table_.note_use(key.text, {kind_, core::format("{}:{}", path_, key.line)});
     for (const Assignment& assignment : assignments) {
       const auto [seen, is_new] = row_lines_.emplace(assignment.row, key.line);
-      // `amp: true` beside `amp-dtype: float16` says the same thing.
+      // `amp: true` beside `amp-dtype: float16` is the same setting.
       const bool is_refined = assignment.row->is_switch && !assignment.row->choices.empty() &&
                               (assignment.text == "true" || assignment.row->render() == "on");
       if (!is_new && !is_refined) {

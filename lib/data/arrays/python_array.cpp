@@ -104,7 +104,7 @@ PythonArray read_npy(std::string content, const std::string& what) {
     array.fail("it is no NumPy array", kNumpyHint);
   }
   const auto byte = [&](size_t at) { return static_cast<size_t>(static_cast<uint8_t>(content[at])); };
-  const bool is_long = content[6] > 1;  // 4 bytes of length in the place of 2
+  const bool is_long = content[6] > 1;  // 4 bytes of length instead of 2
   const size_t begin = is_long ? kPrefix + 2 : kPrefix;
   const size_t length = byte(8) | byte(9) << 8 | (is_long ? byte(10) << 16 | byte(11) << 24 : 0);
   if (length > content.size() - begin) array.fail("it was cut short in its header", "get or write the file again");

@@ -33,7 +33,7 @@ PythonArray array_in_pickle(const PickleTree& tree, ValueIndex index, const std:
 std::vector<int32_t> labels_in(const PythonArray& array);
 
 /// Images of bytes: [N, H, W], or [N, H, W, C] and [N, C, H, W] with 1 or 3 channels. Sizes go to the other arguments.
-/// Throws Error{data} that says how to write them.
+/// Throws Error{data} whose hint is how to write them.
 std::vector<uint8_t> pixels_in(PythonArray array, int& height, int& width, int& channels);
 
 /// [N, C, H, W] to [N, H, W, C].

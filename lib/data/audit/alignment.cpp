@@ -22,7 +22,7 @@ using Plane = std::array<float, kPixels>;
 float& at(Plane& plane, int x, int y) { return plane[static_cast<size_t>(y * kSide + x)]; }
 float at(const Plane& plane, int x, int y) { return plane[static_cast<size_t>(y * kSide + x)]; }
 
-/// Gaussian of so many pixels; borders repeat.
+/// Gaussian blur, `deviation` in pixels; borders repeat.
 void blur(const Plane& in, float deviation, Plane& out) {
   const int radius = static_cast<int>(std::ceil(3 * deviation));
   std::vector<float> weights(static_cast<size_t>(2 * radius + 1));
@@ -140,7 +140,7 @@ bool solve(Equations& equations) {
   return true;
 }
 
-/// By how much to move left, right, top and bottom so that what is seen looks more like `copy`; false: cannot be told.
+/// By how much to move left, right, top and bottom so that what is seen looks more like `copy`; false: undecidable.
 bool improvement(const Plane& seen, const Plane& copy, const std::array<float, 4>& window, std::array<float, 4>& move) {
   Equations equations{};
   const float per_x = 1 / (window[1] - window[0]), per_y = 1 / (window[3] - window[2]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at every sample of some splits and says what is wrong with them. Reads and decodes each sample once.
+// Finds the defects of every sample of some splits. Reads and decodes each sample once.
 #pragma once
 
 #include <cstdint>

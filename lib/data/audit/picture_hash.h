@@ -21,8 +21,8 @@ namespace stoker::data {
 inline constexpr int kHashBits = 64;
 using HashCoefficients = std::array<float, kHashBits>;
 
-/// What is usual in a set of pictures: a bit says on which side of the median its coefficient lies. So bits tell
-/// pictures apart where all look alike, as clothes on black do.
+/// What is usual in a set of pictures: a bit is the side of the median on which its coefficient lies. So bits
+/// distinguish pictures where all look alike, as clothes on black do.
 struct UsualCoefficients {
   HashCoefficients median{}, deviation{};
 };

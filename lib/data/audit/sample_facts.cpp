@@ -30,7 +30,7 @@ bool is_one_value(const uint8_t* bytes, uint64_t size, size_t bytes_each) {
   return size <= bytes_each || std::memcmp(bytes, bytes + bytes_each, size - bytes_each) == 0;
 }
 
-/// Of a half: an exponent of ones; of a float as the library says.
+/// float16: an exponent of ones; float32: as std::isfinite().
 bool has_non_finite(const SampleContent& content) {
   if (content.element == Element::float16) {
     for (uint64_t i = 0; i + 2 <= content.size; i += 2) {

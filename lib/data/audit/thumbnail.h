@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A picture as 32 x 32 gray pixels, whatever its size and shape: what near duplicates are told by.
+// A picture as 32 x 32 gray pixels, whatever its size and shape: near duplicates are found by it.
 #pragma once
 
 #include <array>

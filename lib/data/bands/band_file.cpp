@@ -23,7 +23,7 @@ bool holds_bands(const TiffDirectory& directory) {
   return directory.samples > 4;
 }
 
-std::string trouble_of(const TiffDirectory& directory, uint64_t file_size) {
+std::string problem_of(const TiffDirectory& directory, uint64_t file_size) {
   if (directory.samples > kMaxBands) {
     return core::format("TIFF of {} channels; {} are the most", directory.samples, kMaxBands);
   }
@@ -37,7 +37,7 @@ std::string trouble_of(const TiffDirectory& directory, uint64_t file_size) {
   }
   if (directory.width < 1 || directory.height < 1 || directory.width > kLongestSide ||
       directory.height > kLongestSide) {
-    return core::format("its header says {}x{} pixels", directory.width, directory.height);
+    return core::format("its header gives {}x{} pixels", directory.width, directory.height);
   }
   if (directory.tile_width > kLargestTile || directory.tile_height > kLargestTile) {
     return core::format("TIFF with tiles of {}x{} pixels is not read", directory.tile_width, directory.tile_height);
@@ -46,22 +46,22 @@ std::string trouble_of(const TiffDirectory& directory, uint64_t file_size) {
   const uint64_t bytes = directory.width * directory.height * pixel;
   const uint64_t tile = directory.tile_width * directory.tile_height * pixel;
   if (bytes > kMaxBandBytes || tile > kMaxBandBytes) {
-    return core::format("its header says {}x{} pixels of {} channels, too much for a sample", directory.width,
+    return core::format("its header gives {}x{} pixels of {} channels, too much for a sample", directory.width,
                         directory.height, directory.samples);
   }
   if (bytes / kMaxBytesPerByte > file_size || tile / kMaxBytesPerByte > file_size) {
-    return core::format("TIFF cut short: its header says {} in a file of {}",
+    return core::format("TIFF cut short: its header gives {} in a file of {}",
                         core::bytes_text(static_cast<double>(bytes)), core::bytes_text(static_cast<double>(file_size)));
   }
   return "";
 }
 
 /// What the file holds, where it holds bands.
-bool read_bands(const TiffFile& file, uint64_t size, SampleShape& shape, std::string& trouble) {
+bool read_bands(const TiffFile& file, uint64_t size, SampleShape& shape, std::string& problem) {
   const TiffDirectory& directory = file.directory();
-  if (!file.trouble().empty() || !holds_bands(directory)) return false;
-  trouble = trouble_of(directory, size);
-  if (!trouble.empty()) return false;
+  if (!file.problem().empty() || !holds_bands(directory)) return false;
+  problem = problem_of(directory, size);
+  if (!problem.empty()) return false;
   shape = SampleShape();
   shape.height = static_cast<int64_t>(directory.height);
   shape.width = static_cast<int64_t>(directory.width);
@@ -102,22 +102,22 @@ std::string band_shape_text(const SampleShape& shape) {
   return core::format("{} x {} x {} of {}", shape.height, shape.width, shape.channels, element_name(shape.element));
 }
 
-bool read_band_header(const uint8_t* bytes, uint64_t size, SampleShape& shape, std::string& trouble) {
-  trouble.clear();
-  return image_format({bytes, size}) == ImageFormat::tiff && read_bands(TiffFile(bytes, size), size, shape, trouble);
+bool read_band_header(const uint8_t* bytes, uint64_t size, SampleShape& shape, std::string& problem) {
+  problem.clear();
+  return image_format({bytes, size}) == ImageFormat::tiff && read_bands(TiffFile(bytes, size), size, shape, problem);
 }
 
 std::string decode_bands(const uint8_t* bytes, uint64_t size, const SampleShape& shape, BandScratch& scratch,
                          uint8_t* out) {
   SampleShape found;
-  std::string trouble;
+  std::string problem;
   const auto is_no_tiff = [&] {
     return core::format("is no TIFF of many bands, but {} is expected", band_shape_text(shape));
   };
   if (image_format({bytes, size}) != ImageFormat::tiff) return is_no_tiff();
   TiffFile file(bytes, size);
-  if (!read_bands(file, size, found, trouble)) {
-    if (!trouble.empty() || !file.trouble().empty()) return trouble + file.trouble();
+  if (!read_bands(file, size, found, problem)) {
+    if (!problem.empty() || !file.problem().empty()) return problem + file.problem();
     return is_no_tiff();
   }
   if (found != shape) return core::format("is {}, but {} is expected", band_shape_text(found), band_shape_text(shape));
@@ -126,10 +126,10 @@ std::string decode_bands(const uint8_t* bytes, uint64_t size, const SampleShape&
   const int64_t numbers = shape.height * shape.width * shape.channels;
   if (!are_bytes) scratch.stored.resize(static_cast<size_t>(2 * numbers));
   uint8_t* const stored = are_bytes ? out : scratch.stored.data();
-  trouble = file.read(scratch.piece, kMaxBandBytes,
+  problem = file.read(scratch.piece, kMaxBandBytes,
                       [&](const TiffPiece& piece) { place(directory, piece, are_bytes ? 1 : 2, stored); });
-  if (trouble.empty() && !are_bytes) widen(stored, numbers, out);
-  return trouble;
+  if (problem.empty() && !are_bytes) widen(stored, numbers, out);
+  return problem;
 }
 
 }  // namespace stoker::data

@@ -16,9 +16,9 @@ struct BandScratch {
 };
 
 /// Whether the file is a TIFF of bands: of more than 4 samples per pixel, or of 2 or 4 that are neither colours with
-/// alpha nor said to be colours. Its shape is then in `shape`; bands of 16 bits become float32.
-/// Returns false and "" in `trouble` for all others, false and the reason for a TIFF of bands that is not read.
-bool read_band_header(const uint8_t* bytes, uint64_t size, SampleShape& shape, std::string& trouble);
+/// alpha nor declared as colours. Its shape is then in `shape`; bands of 16 bits become float32.
+/// Returns false and "" in `problem` for all others, false and the reason for a TIFF of bands that is not read.
+bool read_band_header(const uint8_t* bytes, uint64_t size, SampleShape& shape, std::string& problem);
 
 /// Writes the numbers of a file of this shape, [height, width, channels], to `out`. Returns "" or why it is bad:
 /// another shape, a part that is missing. Takes no more memory than the sample and one strip or tile.

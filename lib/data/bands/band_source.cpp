@@ -72,8 +72,8 @@ struct SeenShape {
 /// What some files of a list are.
 struct SeenFiles {
   std::vector<SeenShape> shapes;
-  int64_t others = 0;   ///< TIFF files that hold pictures, or nothing that can be told
-  std::string trouble;  ///< of the first file of bands that is not read
+  int64_t others = 0;   ///< TIFF files that hold pictures, or nothing recognizable
+  std::string problem;  ///< of the first file of bands that is not read
 };
 
 SeenFiles look_at(const Source& files) {
@@ -88,10 +88,10 @@ SeenFiles look_at(const Source& files) {
     SampleContent content;
     if (!files.read(index, buffer, content).empty()) continue;
     SampleShape shape;
-    std::string trouble;
-    if (!read_band_header(content.bytes, content.size, shape, trouble)) {
-      if (!trouble.empty() && seen.trouble.empty()) seen.trouble = core::printable(files.name(index)) + ": " + trouble;
-      seen.others += trouble.empty();
+    std::string problem;
+    if (!read_band_header(content.bytes, content.size, shape, problem)) {
+      if (!problem.empty() && seen.problem.empty()) seen.problem = core::printable(files.name(index)) + ": " + problem;
+      seen.others += problem.empty();
       continue;
     }
     const auto same = std::find_if(seen.shapes.begin(), seen.shapes.end(),
@@ -111,8 +111,8 @@ std::shared_ptr<const Source> as_bands(std::shared_ptr<const Source> files) {
   const SeenFiles seen = look_at(*files);
   int64_t of_bands = 0;
   for (const SeenShape& shape : seen.shapes) of_bands += shape.files;
-  if (of_bands == 0 && seen.others == 0 && !seen.trouble.empty()) {
-    throw core::Error(core::ErrorKind::data, seen.trouble,
+  if (of_bands == 0 && seen.others == 0 && !seen.problem.empty()) {
+    throw core::Error(core::ErrorKind::data, seen.problem,
                       "TIFF files of many bands hold whole numbers of 8 or 16 bits; HDF5 files hold any numbers");
   }
   if (of_bands <= seen.others) return files;

@@ -29,7 +29,7 @@ struct CachePlan {
   config::CacheTier tier = config::CacheTier::none;
   std::string reason;  ///< why it is this tier, in words
   int64_t pixel_samples = 0, byte_samples = 0;
-  std::vector<uint64_t> offsets;  ///< [held() + 1] bytes from the start of the cache's memory; equal: no room
+  std::vector<uint64_t> offsets;  ///< [held() + 1] bytes from the start of the cache's memory; equal: no space
 
   int64_t samples = 0;  ///< that there are
   int64_t held() const { return pixel_samples + byte_samples; }

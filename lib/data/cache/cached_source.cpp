@@ -106,7 +106,7 @@ class CachedSource : public ForwardingSource {
     Place end_ = Place::empty;
   };
 
-  uint64_t room(int64_t index) const {
+  uint64_t capacity(int64_t index) const {
     const auto i = static_cast<size_t>(index);
     return plan_.offsets[i + 1] - plan_.offsets[i];
   }
@@ -121,7 +121,7 @@ class CachedSource : public ForwardingSource {
     const std::string reason = decode_image(content.bytes, content.size, channels_, limits_, image);
     const uint64_t bytes = uint64_t(image.height) * uint64_t(image.width) * uint64_t(channels_);
     constexpr int kMaxSide = 0xFFFF;
-    const bool fits = reason.empty() && bytes <= room(index) && image.height <= kMaxSide && image.width <= kMaxSide;
+    const bool fits = reason.empty() && bytes <= capacity(index) && image.height <= kMaxSide && image.width <= kMaxSide;
     if (fits) {
       std::memcpy(at(index), image.pixels.data(), bytes);
       sides_[static_cast<size_t>(index)] = {static_cast<uint16_t>(image.height), static_cast<uint16_t>(image.width)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory samples take once they are decoded, from their headers alone. Decodes nothing and knows
-// nothing of caches.
+// How much memory samples take once they are decoded, from their headers alone. Decodes nothing, and
+// is independent of caches.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chunks of an HDF5 data set, found by walking its B-tree. Only the structures that HDF5 writes unless
-// told otherwise are known here: object headers of version 1, layout messages of version 3, B-trees of
-// version 1 (HDF5 File Format Specification, version 3). For HDF5 before 1.14.3: hdf5_chunks.h says why.
+// The chunks of an HDF5 data set, found by walking its B-tree. Only the structures that HDF5 writes by
+// default are supported: object headers of version 1, layout messages of version 3, B-trees of
+// version 1 (HDF5 File Format Specification, version 3). For HDF5 before 1.14.3: hdf5_chunks.h has the reason.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAT-files through matio, which trusts more than we do: it takes gigabytes when a file says so, goes on
+// MAT-files through matio, which trusts more than we do: it takes gigabytes when a file claims them, goes on
 // after damage and checks no checksum. So a look at the lengths in front of each array comes before matio
-// gets to see it, and what it says it read is proven to have been written.
+// gets to see it, and what it reports as read is checked to have been written.
 #include "data/container/mat_file.h"
 
 #include <matio.h>
@@ -95,7 +95,7 @@ std::string_view inflated_front(std::string_view deflated, std::array<char, 512>
 /// Whether matio may look at an element: "" or what is wrong. An array begins with tags of four parts: the
 /// whole, its flags, its dimensions and its name, whose lengths matio believes. It also walks through cells
 /// and structures.
-std::string trouble_with(std::string_view element) {
+std::string problem_with(std::string_view element) {
   constexpr uint32_t kInt8 = 1, kInt32 = 5, kUint32 = 6, kMatrix = 14, kCompressed = 15;
   constexpr size_t kFlags = 8, kDimensions = 24, kPartsAfter = kDimensions + kMatTagBytes;
   std::array<char, 512> front;
@@ -164,8 +164,8 @@ MatFile::~MatFile() {
 
 std::string MatFile::open(const std::string& path) {
   impl_->bytes = core::read_file(path, kMaxMatBytes);
-  std::string trouble = find_elements(impl_->bytes, impl_->elements);
-  if (!trouble.empty()) return trouble;
+  std::string problem = find_elements(impl_->bytes, impl_->elements);
+  if (!problem.empty()) return problem;
   const auto lock = hold_matio();
   impl_->file.reset(Mat_Open(path.c_str(), MAT_ACC_RDONLY));
   if (!impl_->file || Mat_GetVersion(impl_->file.get()) != MAT_FT_MAT5) return "matio cannot open it";
@@ -177,8 +177,8 @@ std::string MatFile::read_array(const std::string& name, MatArray& array) {
   mat_t* const file = impl_->file.get();
   if (file == nullptr || Mat_Rewind(file) != 0) return "matio cannot read it";
   for (const std::string_view element : impl_->elements) {
-    if (const std::string trouble = trouble_with(element); !trouble.empty()) {
-      return trouble + " before an array " + name + " is found";
+    if (const std::string problem = problem_with(element); !problem.empty()) {
+      return problem + " before an array " + name + " is found";
     }
     mat_complained = false;
     const std::unique_ptr<matvar_t, void (*)(matvar_t*)> variable(Mat_VarReadNextInfo(file), Mat_VarFree);

@@ -49,7 +49,7 @@ SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray arra
                                    core::counted(static_cast<int64_t>(rank), "dimension"), sides),
                       "write it as [N, H, W], [N, C, H, W] or [N, H, W, C]: array.reshape(...) in Python");
   }
-  if ( !std::all_of(array_.dims.begin(), array_.dims.end(), is_positive) ||
+  if (!std::all_of(array_.dims.begin(), array_.dims.end(), is_positive) ||
       !std::all_of(array_.chunk.begin(), array_.chunk.end(), is_positive) ||
       (!array_.chunk.empty() && array_.chunk.size() != rank)) {
     fail("its dimensions cannot be read");
@@ -90,8 +90,8 @@ void SampleArray::fail(const std::string& cause, const std::string& hint) const 
 }
 
 void SampleArray::check_one_piece() const {
-  const uint64_t room = file_->size() < array_.offset ? 0 : file_->size() - array_.offset;
-  if (static_cast<uint64_t>(samples()) <= room / static_cast<uint64_t>(sample_bytes_)) return;
+  const uint64_t available = file_->size() < array_.offset ? 0 : file_->size() - array_.offset;
+  if (static_cast<uint64_t>(samples()) <= available / static_cast<uint64_t>(sample_bytes_)) return;
   fail(core::format("{} samples of {} bytes from byte {} on do not lie inside the file of {} bytes", samples(),
                     sample_bytes_, array_.offset, file_->size()));
 }

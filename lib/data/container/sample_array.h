@@ -23,7 +23,7 @@ struct ArrayScratch {
 class SampleArray {
  public:
   /// Checks every place against the file's size. Throws core::Error{data}: an array that does not lie inside
-  /// the file, a chunk that was never written, or one that is too large or cannot be what it is said to be.
+  /// the file, a chunk that was never written, or one that is too large or cannot be what its entry claims.
   /// `arrays`: how many arrays in as many files are read together and share the memory for decoded chunks.
   SampleArray(std::shared_ptr<const FileBytes> file, NumberArray array, int64_t arrays = 1);
 

@@ -186,9 +186,9 @@ std::string read_pax_records(std::string_view text, PaxRecords& records) {
     const std::string_view record = text.substr(space + 1, length - space - 2);
     const size_t equals = record.find('=');
     if (equals == std::string_view::npos || equals == 0) return "a damaged pax header";
-    if (std::string trouble = take_record(record.substr(0, equals), record.substr(equals + 1), records);
-        !trouble.empty()) {
-      return trouble;
+    if (std::string problem = take_record(record.substr(0, equals), record.substr(equals + 1), records);
+        !problem.empty()) {
+      return problem;
     }
     text.remove_prefix(length);
   }

@@ -45,14 +45,14 @@ void TarReader::take_extension(const TarHeader& header, Extensions& extensions) 
                                                        : extensions.has_pax;
   if (header.type == TarType::pax_global) {
     PaxRecords records;
-    if (const std::string trouble = read_pax_records(text, records); !trouble.empty()) fail(trouble);
+    if (const std::string problem = read_pax_records(text, records); !problem.empty()) fail(problem);
     if (records.path || records.size) fail("a global pax header that names or sizes all entries");
     return;
   }
   if (seen) fail("two extension headers of one kind for one entry");
   seen = true;
   if (header.type == TarType::pax) {
-    if (const std::string trouble = read_pax_records(text, extensions.pax); !trouble.empty()) fail(trouble);
+    if (const std::string problem = read_pax_records(text, extensions.pax); !problem.empty()) fail(problem);
   } else if (header.type == TarType::gnu_long_name) {
     extensions.long_name = text.substr(0, text.find('\0'));
     if (extensions.long_name.empty() || extensions.long_name.size() > kMaxTarName) {
@@ -68,8 +68,8 @@ bool TarReader::next(TarEntry& entry) {
       fail("cut short: there is no end-of-archive block");
     }
     TarHeader header;
-    if (const std::string trouble = read_tar_header(view(at_, kTarBlock), header); !trouble.empty()) {
-      fail(trouble);
+    if (const std::string problem = read_tar_header(view(at_, kTarBlock), header); !problem.empty()) {
+      fail(problem);
     }
     const bool extended = extensions.has_pax || extensions.has_long_name || extensions.has_long_link;
     if (header.type == TarType::end) {

@@ -34,7 +34,7 @@ void check_known_classes(const std::string& folder, const std::vector<std::strin
       "name the folders as the classes; of a class without images there may be no folder outside of training");
 }
 
-/// Images that lie together, and no list that says of which class they are.
+/// Images that lie together, and no list with their classes.
 void refuse_without_classes(const std::string& folder, const std::string& split) {
   std::string place = folder;
   std::vector<std::string> images = image_names_in(folder);

@@ -11,7 +11,7 @@
 namespace stoker::data {
 namespace {
 
-constexpr char kFrameName[] = "frame";  // how names of frames begin, where nobody has said that these are clips
+constexpr char kFrameName[] = "frame";  // how names of frames start, where --dataset does not force clips
 
 std::string tree_of_clips(const std::string& split) {
   return core::format(

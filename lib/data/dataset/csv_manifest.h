@@ -21,7 +21,7 @@ bool has_list_name(const std::string& path);
 class CsvManifest {
  public:
   /// Reads the header; `options` name the folder that paths are relative to, the column with paths and the delimiter.
-  /// `hint` tells what the file should look like, `split` what it is the list of. Throws core::Error.
+  /// `hint` describes what the file should look like, `split` what it is the list of. Throws core::Error.
   CsvManifest(const std::string& path, const config::DataOptions& options, const std::string& hint,
               const std::string& split);
 

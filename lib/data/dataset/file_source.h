@@ -43,7 +43,7 @@ class FileList {
   std::string path(int64_t index) const { return absolute(relative_path(index)); }
   std::string absolute(std::string_view relative_path) const;
   void shrink_to_fit();
-  /// From now on read() takes copies in `stage_dir`, which are made here; empty: none are. Says so in `notes`. Throws
+  /// From now on read() takes copies in `stage_dir`, which are made here; empty: none are. Adds to `notes`. Throws
   /// as StagedFiles::stage(). Nothing may be added afterwards.
   void stage(const std::string& stage_dir, ScanNotes& notes);
   /// As read_sample_file() of the file `index`, or of its copy.

@@ -147,11 +147,11 @@ const Hdf5Layout::Parts& Hdf5Layout::opened(const std::string& split) const {
   Parts parts;
   const std::vector<Hdf5Place> places = places_of(split);
   std::shared_ptr<const StagedFiles> copies;
-  std::string said;
+  std::string note;
   if (!options_.stage_dir.empty() && !places.empty()) {
     std::vector<std::string> paths;
     for (const Hdf5Place& place : places) paths.push_back(place.path);
-    copies = StagedFiles::stage(paths, options_.stage_dir, said);
+    copies = StagedFiles::stage(paths, options_.stage_dir, note);
   }
   for (const Hdf5Place& place : places) {
     parts.push_back(open_hdf5_part(options_, place, static_cast<int64_t>(places.size()), copies));
@@ -168,7 +168,7 @@ const Hdf5Layout::Parts& Hdf5Layout::opened(const std::string& split) const {
       refuse(format("hold labels of {} and of {} columns", first.labels.columns(), last.labels.columns()));
     }
   }
-  if (!said.empty()) parts.front().notes.insert(parts.front().notes.begin(), said);
+  if (!note.empty()) parts.front().notes.insert(parts.front().notes.begin(), note);
   return opened_.emplace(split, std::move(parts)).first->second;
 }
 

@@ -114,8 +114,8 @@ RegionOfInterest biwi_head_box(const std::array<double, 3>& place, const ColourC
 std::string read_300w_pose(const std::string& path, double margin, HeadPose& pose) {
   MatFile file;
   MatArray angles, landmarks;
-  if (std::string trouble = file.open(path); !trouble.empty()) return trouble;
-  if (std::string trouble = file.read_array("Pose_Para", angles); !trouble.empty()) return trouble;
+  if (std::string problem = file.open(path); !problem.empty()) return problem;
+  if (std::string problem = file.read_array("Pose_Para", angles); !problem.empty()) return problem;
   if (angles.values.size() < 3) return "Pose_Para has fewer than 3 numbers";
   for (size_t i = 0; i < 3; ++i) {
     if (!std::isfinite(angles.values[i])) return "Pose_Para is not finite";

@@ -56,7 +56,7 @@ void count_missing(const CsvManifest& manifest, ScanNotes& notes) {
 LabelManifest::LabelManifest(const std::string& path, const config::DataOptions& options, const std::string& split)
     : CsvManifest(path, options, kCsvHint, split) {
   choose_column(options.csv_label);
-  // Oxford's pets: "great_dane_12 17 2 9", where the number of the class says less than its name.
+  // Oxford's pets: "great_dane_12 17 2 9", where the number of the class is less informative than its name.
   const std::string last = path.substr(path.find_last_of('/') + 1);
   const bool is_of_pets = core::ends_with(path, "annotations/" + last) &&
                           (last == "trainval.txt" || last == "test.txt" || last == "list.txt");

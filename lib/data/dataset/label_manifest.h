@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of images with a class each: which column has the class, and what it says.
+// A list of images with a class each: which column has the class, and how its values are read.
 #pragma once
 
 #include <cstdint>

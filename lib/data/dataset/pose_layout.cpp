@@ -35,9 +35,9 @@ class Cameras {
       ++without_file_;
       return at->second;
     }
-    const std::string trouble = parse_biwi_camera(core::read_file(path, kMaxAnnotationBytes), at->second);
-    if (trouble.empty()) return at->second;
-    throw core::Error(core::ErrorKind::data, core::printable(path) + ": " + trouble,
+    const std::string problem = parse_biwi_camera(core::read_file(path, kMaxAnnotationBytes), at->second);
+    if (problem.empty()) return at->second;
+    throw core::Error(core::ErrorKind::data, core::printable(path) + ": " + problem,
                       "repair the file, or remove it: the usual camera of a Kinect is then used");
   }
   int64_t count() const { return static_cast<int64_t>(cameras_.size()); }
@@ -108,10 +108,10 @@ class PoseLayout : public Layout {
     const std::string whole = files.absolute(annotation);
     if (stamp_of(whole).size < 0) return left_out.count("images without " + pose_end_ + " beside them", path);
     HeadPose pose;
-    const std::string trouble = is_biwi_ ? parse_biwi_pose(core::read_file(whole, kMaxAnnotationBytes), pose)
+    const std::string problem = is_biwi_ ? parse_biwi_pose(core::read_file(whole, kMaxAnnotationBytes), pose)
                                          : read_300w_pose(whole, options_.face_margin, pose);
-    if (!trouble.empty()) {
-      throw core::Error(core::ErrorKind::data, core::printable(whole) + ": " + trouble,
+    if (!problem.empty()) {
+      throw core::Error(core::ErrorKind::data, core::printable(whole) + ": " + problem,
                         "repair the file, or remove it: its image is then left out");
     }
     if (is_biwi_) {

@@ -156,10 +156,10 @@ std::unordered_map<int64_t, std::string> ilsvrc_numbers(const std::string& groun
   MatFile meta;
   std::vector<double> numbers;
   std::vector<std::string> texts;
-  std::string trouble = meta.open(file);
-  if (trouble.empty()) trouble = meta.read_records("synsets", "ILSVRC2012_ID", "WNID", numbers, texts);
-  if (!trouble.empty())
-    throw core::Error(core::ErrorKind::data, printable(file) + ": " + trouble, "unpack the devkit again");
+  std::string problem = meta.open(file);
+  if (problem.empty()) problem = meta.read_records("synsets", "ILSVRC2012_ID", "WNID", numbers, texts);
+  if (!problem.empty())
+    throw core::Error(core::ErrorKind::data, printable(file) + ": " + problem, "unpack the devkit again");
   for (size_t i = 0; i < numbers.size(); ++i) names.emplace(static_cast<int64_t>(numbers[i]), texts[i]);
   return names;
 }

@@ -14,8 +14,8 @@ namespace stoker::data {
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out(
     const std::shared_ptr<const Source>& whole, double fraction);
 
-/// hold_out() of each class by itself: of its samples those with the lowest hashes are held out, as many as `fraction`
-/// says, rounded, and at least one of two or more. As hold_out() where there are no classes.
+/// hold_out() of each class by itself: of its samples those with the lowest hashes are held out, `fraction`
+/// of them, rounded, and at least one of two or more. As hold_out() where there are no classes.
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_of_each_class(
     const std::shared_ptr<const Source>& whole, double fraction);
 

@@ -65,7 +65,7 @@ class CopyAheadFeed : public FeedPath {
  private:
   struct Copy {
     HostBatch host;                         ///< holds the buffer until the copy is done
-    torch::Tensor pixels, labels, targets;  ///< as in `host`, on the device; recipes in the place of pixels
+    torch::Tensor pixels, labels, targets;  ///< as in `host`, on the device; recipes instead of pixels
     c10::Event done;
   };
 
@@ -86,8 +86,8 @@ class CopyAheadFeed : public FeedPath {
     return true;
   }
 
-  /// Never waits for the loader: the batch in hand is more urgent. What is wrong with the next batch is said
-  /// when it is asked for.
+  /// Never waits for the loader: the batch in hand is more urgent. Errors of the next batch are thrown
+  /// when it is requested.
   void copy_ahead() {
     release_copied();
     try {
@@ -115,7 +115,7 @@ class CopyAheadFeed : public FeedPath {
   torch::Tensor normalised(const torch::Tensor& pixels) const {
     const torch::Tensor planes = single_images(pixels).permute({0, 3, 1, 2});  // [images, C, H, W]
     require_per_channel(settings_.mean, settings_.std, planes.size(1));
-    const torch::Tensor floats = planes.to(torch::kFloat32);  // float32: the copy itself, which nobody else holds
+    const torch::Tensor floats = planes.to(torch::kFloat32);  // float32: the copy itself, which is not shared
     const torch::Tensor& scale = planes.scalar_type() == torch::kUInt8 ? byte_scale_ : float_scale_;
     const torch::Tensor images = floats.mul_(scale).add_(offset_).contiguous(settings_.memory_format());
     // A single channel lies either way; with the strides that it has here it is taken for channels-last.

@@ -9,7 +9,7 @@
 namespace stoker::data {
 namespace {
 
-/// Float tensors that nobody else holds any more are used again: fresh ones cost a page fault per 4 KiB.
+/// Float tensors without another reference are used again: fresh ones cost a page fault per 4 KiB.
 class TensorPool {
  public:
   torch::Tensor take(const std::vector<int64_t>& shape, torch::MemoryFormat format) {

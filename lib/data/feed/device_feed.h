@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From host buffers to normalised batches on the device, copied ahead of use. On CUDA the copy runs on its own
-// stream, ordered by events; on the CPU it is the normalisation alone. Knows nothing of models.
+// stream, ordered by events; on the CPU it is the normalisation alone. Independent of models.
 #pragma once
 
 #include <torch/types.h>

@@ -69,7 +69,7 @@ std::string obstacle_of(const Source& source, const TransformPlan& plan) {
   return "";
 }
 
-/// Of windows that are drawn as `plan` says.
+/// For windows that `plan` draws.
 std::string size_obstacle(const TransformPlan& plan, int height, int width) {
   core::Rng rng(0, core::RngPurpose::augment, 0, 0);
   if (draw_geometry(plan, width, height, rng).keeps_size()) return "";

@@ -23,7 +23,7 @@ class ResidentPixels {
   struct Loaded;
 
   /// Reads all samples of `source`, as `plan` wants their channels, and copies them to the device. What is in the way
-  /// (sizes that differ, an image that is bad, a transform that resizes, too many bytes) is said in words instead.
+  /// (sizes that differ, an image that is bad, a transform that resizes, too many bytes) is returned as text instead.
   /// Throws what Source::read throws, core::StopRequested, and Error{out_of_memory}.
   static Loaded load(const Source& source, const TransformPlan& plan, const Settings& settings);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images side by side with captions, as one PNG. Knows pixels and text, not where they come from.
+// Images side by side with captions, as one PNG. Works on pixels and text, whatever their origin.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class ContactSheet {
     std::vector<SheetTile> tiles;
   };
   int64_t tile_height() const { return height_ * factor_; }
-  int64_t tile_width() const { return std::max(kLeastTile, width_ * factor_); }  ///< with room for a caption
+  int64_t tile_width() const { return std::max(kLeastTile, width_ * factor_); }  ///< with space for a caption
   int64_t row_pixels(const Row& row) const;
 
   static constexpr int64_t kLeastTile = 96;  ///< pixels

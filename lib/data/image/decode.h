@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the bytes of an image file to uint8 pixels. Tells the format by content, checks the header against the
-// limits before any memory is taken, and reports trouble as a value: bad images are expected.
+// From the bytes of an image file to uint8 pixels. Recognizes the format by content, checks the header against the
+// limits before any memory is taken, and returns errors as values: bad images are expected.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stoker::data {
 
-/// Told from the header alone; width and height are those after EXIF orientation has been applied.
+/// Read from the header alone; width and height are those after EXIF orientation has been applied.
 struct ImageHeader {
   ImageFormat format = ImageFormat::unknown;
   int width = 0, height = 0;
@@ -31,7 +31,7 @@ std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits&
 std::string decode_image(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                          ImageBuffer& out);
 
-/// As decode_image(), of which only the pixels of `wanted` are needed; `header` is what read_header() said.
+/// As decode_image(), of which only the pixels of `wanted` are needed; `header` is the result of read_header().
 /// On return `wanted` is what `out` holds, the same or more. What a JPEG has below the region is then not
 /// looked at, except that the file must have its end.
 std::string decode_region(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,

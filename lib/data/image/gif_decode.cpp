@@ -37,12 +37,12 @@ class GifFrame {
     int error = 0;
     gif_.reset(DGifOpen(&bytes_, read_gif_bytes, &error));
     if (gif_ == nullptr) {
-      trouble_ = text_of(error);
+      problem_ = text_of(error);
       return;
     }
     find_frame();
   }
-  const std::string& trouble() const { return trouble_; }
+  const std::string& problem() const { return problem_; }
   /// Of all frames, which a first frame that reaches beyond it widens.
   int width() const { return std::max(gif_->SWidth, gif_->Image.Left + gif_->Image.Width); }
   int height() const { return std::max(gif_->SHeight, gif_->Image.Top + gif_->Image.Height); }
@@ -90,7 +90,7 @@ class GifFrame {
       GifRecordType kind = UNDEFINED_RECORD_TYPE;
       if (DGifGetRecordType(gif_.get(), &kind) == GIF_ERROR) return fail();
       if (kind == TERMINATE_RECORD_TYPE) {
-        trouble_ = "GIF without a frame";
+        problem_ = "GIF without a frame";
         return;
       }
       if (kind == IMAGE_DESC_RECORD_TYPE) {
@@ -106,11 +106,11 @@ class GifFrame {
       }
     }
   }
-  void fail() { trouble_ = text_of(gif_->Error); }
+  void fail() { problem_ = text_of(gif_->Error); }
 
   GifBytes bytes_;
   std::unique_ptr<GifFileType, void (*)(GifFileType*)> gif_;
-  std::string trouble_;
+  std::string problem_;
   int transparent_ = -1;
 };
 
@@ -118,7 +118,7 @@ class GifFrame {
 
 std::string read_gif_header(const ByteView& file, ImageHeader& header) {
   const GifFrame frame(file);
-  if (!frame.trouble().empty()) return frame.trouble();
+  if (!frame.problem().empty()) return frame.problem();
   header.width = frame.width();
   header.height = frame.height();
   header.channels = 3;
@@ -127,7 +127,7 @@ std::string read_gif_header(const ByteView& file, ImageHeader& header) {
 
 std::string decode_gif(const ByteView& file, const ImageHeader& header, int channels, ImageBuffer& out) {
   GifFrame frame(file);
-  if (!frame.trouble().empty()) return frame.trouble();
+  if (!frame.problem().empty()) return frame.problem();
   std::vector<uint8_t> canvas(static_cast<size_t>(header.width) * static_cast<size_t>(header.height),
                               frame.index_outside());
   if (std::string reason = frame.read(canvas); !reason.empty()) return reason;

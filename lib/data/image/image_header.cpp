@@ -164,17 +164,17 @@ std::string read_webp_header(const ByteView& file, ImageHeader& header) {
   return "WebP with an unknown kind of content";
 }
 
-std::string size_trouble(const ImageHeader& header, const DecodeLimits& limits) {
+std::string size_problem(const ImageHeader& header, const DecodeLimits& limits) {
   if (header.width < 1 || header.height < 1) {
-    return core::format("its header says {}x{} pixels", header.width, header.height);
+    return core::format("its header gives {}x{} pixels", header.width, header.height);
   }
   if (header.width > limits.max_side || header.height > limits.max_side) {
-    return core::format("its header says {}x{} pixels; a side may have {} at most", header.width, header.height,
+    return core::format("its header gives {}x{} pixels; a side may have {} at most", header.width, header.height,
                         limits.max_side);
   }
   const double megapixels = 1e-6 * header.width * header.height;
   if (megapixels > limits.max_megapixels) {
-    return core::format("its header says {}x{} = {:.1f} megapixels, more than --max-image-megapixels {:g}",
+    return core::format("its header gives {}x{} = {:.1f} megapixels, more than --max-image-megapixels {:g}",
                         header.width, header.height, megapixels, limits.max_megapixels);
   }
   return "";
@@ -199,7 +199,7 @@ std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits&
     case ImageFormat::gif: reason = read_gif_header(file, header); break;
     case ImageFormat::jpeg2000: reason = read_jpeg2000_header(file, header); break;
   }
-  if (reason.empty()) reason = size_trouble(header, limits);
+  if (reason.empty()) reason = size_problem(header, limits);
   if (header.orientation >= 5) std::swap(header.width, header.height);
   return reason;
 }

@@ -73,14 +73,14 @@ void quiet_opencv() {
   (void)done;
 }
 
-std::string webp_trouble(const ByteView& file) {
+std::string webp_problem(const ByteView& file) {
   const uint64_t promised = uint64_t{file.little32(4)} + 8;
   if (promised <= file.size()) return "";
   return core::format("WebP cut short: {} of {} bytes", file.size(), promised);
 }
 
 /// The decoder takes memory by the size that stands inside the frame, which no limit has seen.
-std::string frame_trouble(const std::vector<uint8_t>& still, const WebpFrame& frame) {
+std::string frame_problem(const std::vector<uint8_t>& still, const WebpFrame& frame) {
   DecodeLimits any_size;
   any_size.max_megapixels = std::numeric_limits<double>::infinity();
   any_size.max_side = std::numeric_limits<int>::max();
@@ -93,10 +93,10 @@ std::string frame_trouble(const std::vector<uint8_t>& still, const WebpFrame& fr
 
 /// Checks the file's structure and names the bytes to decode: the file itself or what `scratch` then holds.
 std::string prepare_webp(const ByteView& file, WebpFrame& frame, std::vector<uint8_t>& scratch) {
-  if (std::string reason = webp_trouble(file); !reason.empty()) return reason;
+  if (std::string reason = webp_problem(file); !reason.empty()) return reason;
   if (!is_animated_webp(file.data(), file.size())) return "";
   if (std::string reason = first_webp_frame(file.data(), file.size(), frame, scratch); !reason.empty()) return reason;
-  return frame_trouble(scratch, frame);
+  return frame_problem(scratch, frame);
 }
 
 }  // namespace

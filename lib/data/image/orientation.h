@@ -7,9 +7,9 @@
 
 namespace stoker::data {
 
-/// What EXIF, a TIFF structure, says; 0 when it says nothing or is damaged.
+/// The orientation in EXIF, a TIFF structure; 0 when it has none or is damaged.
 int exif_orientation(const ByteView& exif);
-/// What an XMP packet says; 0 when it says nothing.
+/// The orientation in an XMP packet; 0 when it has none.
 int xmp_orientation(const ByteView& xmp);
 /// Turns and mirrors `image` so that it stands upright; `orientation` is EXIF's 1..8 (1: nothing to do).
 void apply_orientation(int orientation, ImageBuffer& image);

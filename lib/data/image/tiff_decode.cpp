@@ -136,7 +136,7 @@ class SampleReader8 {
   }
 
   /// Floats whose black and white nobody gave.
-  std::string trouble() const {
+  std::string problem() const {
     if (tiff_.format != kFloat || has_range_ || (lowest_ >= 0 && highest_ <= 1)) return "";
     return core::format(
         "TIFF of floats from {:g} to {:g}, not from 0 to 1; give the numbers of black and white: "
@@ -239,7 +239,7 @@ class ColourMeaning {
 
 std::string read_tiff_header(const ByteView& bytes, ImageHeader& header) {
   const TiffFile file(bytes.data(), bytes.size());
-  if (!file.trouble().empty()) return file.trouble();
+  if (!file.problem().empty()) return file.problem();
   const TiffDirectory& tiff = file.directory();
   if (std::string reason = unread_tiff(tiff); !reason.empty()) return reason;
   header.width = static_cast<int>(tiff.width);
@@ -255,7 +255,7 @@ std::string read_tiff_header(const ByteView& bytes, ImageHeader& header) {
 std::string decode_tiff(const ByteView& bytes, const ImageHeader& header, int channels, const DecodeLimits& limits,
                         ImageBuffer& out) {
   TiffFile file(bytes.data(), bytes.size());
-  if (!file.trouble().empty()) return file.trouble();
+  if (!file.problem().empty()) return file.problem();
   const TiffDirectory& tiff = file.directory();
   ColourMeaning meaning(file, channels);
   if (meaning.lacks_palette()) return "damaged TIFF: a palette without colours";
@@ -289,7 +289,7 @@ std::string decode_tiff(const ByteView& bytes, const ImageHeader& header, int ch
       for (uint64_t x = 0; x < part.columns; ++x, to += tiff.samples) *to = row[x];
     }
   });
-  if (reason.empty()) reason = reader.trouble();
+  if (reason.empty()) reason = reader.problem();
   if (!reason.empty() || !has_planes) return reason;
   for (uint64_t y = 0; y < tiff.height; ++y) {
     meaning.convert(samples.data() + y * tiff.width * tiff.samples, tiff.width, row_of(out, static_cast<int64_t>(y)));

@@ -49,7 +49,7 @@ std::string first_webp_frame(const uint8_t* bytes, uint64_t size, WebpFrame& fra
     append_text(still, "RIFF");
     append_little(still, 4 + (separate_alpha ? 18 : 0) + content.size(), 4);
     append_text(still, "WEBP");
-    if (separate_alpha) {  // only the extended format knows the chunk
+    if (separate_alpha) {  // only the extended format has the chunk
       append_text(still, "VP8X");
       append_little(still, 10, 4);
       append_little(still, 0x10, 4);

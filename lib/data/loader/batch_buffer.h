@@ -49,7 +49,7 @@ struct BatchBuffer {
   void allocate(int64_t batch_size, const SampleShape& shape, int64_t targets_per_sample, bool pinned);
   int64_t bytes() const;
   void sort_row_errors();
-  /// Moves later rows over those in trouble, which are sorted; returns how many of the first `rows` rows are
+  /// Moves later rows over the failed ones, which are sorted; returns how many of the first `rows` rows are
   /// left.
   int64_t close_gaps(int64_t rows);
 };

@@ -190,9 +190,9 @@ void Loader::Impl::resolve_row_errors(int64_t batch_index) {
   const core::MutexLock lock(mutex);
   BatchBuffer& buffer = buffer_of(batch_index);
   buffer.sort_row_errors();
-  for (const RowError& trouble : buffer.row_errors) {
-    if (trouble.error) throw core::Error(*trouble.error);
-    record_bad(buffer.samples[static_cast<size_t>(trouble.row)], trouble.reason);
+  for (const RowError& row_error : buffer.row_errors) {
+    if (row_error.error) throw core::Error(*row_error.error);
+    record_bad(buffer.samples[static_cast<size_t>(row_error.row)], row_error.reason);
   }
   record_repairs(buffer);
 }

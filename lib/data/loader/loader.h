@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loader: worker threads turn samples into rows of batch buffers, a fixed ring of buffers is handed over in
-// order. Bit-identical for any number of workers and any prefetch. Knows nothing of models or devices.
+// order. Bit-identical for any number of workers and any prefetch. Independent of models and devices.
 #pragma once
 
 #include <torch/types.h>
@@ -34,7 +34,7 @@ struct LoaderSettings {
   config::OnBadImage on_bad_image = config::OnBadImage::fail;
   int64_t max_bad = 0;  ///< images
   DecodeLimits limits;
-  /// Set: rows hold a SampleRecipe each in the place of pixels, which lie on the device so. Nothing is read.
+  /// Set: rows hold a SampleRecipe each instead of pixels, which lie on the device so. Nothing is read.
   std::optional<StoredImages> stored;
 };
 

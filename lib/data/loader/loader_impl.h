@@ -35,7 +35,7 @@ struct EpochOrder {
 };
 
 // `batch` numbers the batches of the whole epoch; `batch_index` counts those that this loader makes of it, from
-// first_batch on (batch_at() says which batch that is). The batch with index b lives in buffer b % ring. Workers take
+// first_batch on (its number is batch_at()). The batch with index b lives in buffer b % ring. Workers take
 // rows one after the other from next_row_index: row index k is row k % batch_size of the batch with index
 // k / batch_size. A worker waits until that batch's buffer is free, then writes the row. Batches become ready in any
 // order and are handed over in order.

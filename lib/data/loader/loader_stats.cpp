@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loader says of itself.
+// Statistics of the loader.
 #include "data/loader/loader_stats.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loader says of itself; the only header of this room that observers read. Torch-free.
+// Statistics of the loader; the only header of this module that observers include. Torch-free.
 #pragma once
 
 #include <cstdint>

@@ -91,35 +91,35 @@ void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t b
   const uint32_t round = epoch.rounds.empty() ? 0 : epoch.rounds[static_cast<size_t>(position)];
   buffer.samples[static_cast<size_t>(row)] = sample;
   buffer.label_rows[row] = source->label(sample);
-  RowError trouble;
-  trouble.row = row;
+  RowError row_error;
+  row_error.row = row;
   StageTimes times;
   try {
     if (std::binary_search(epoch.known_bad.begin(), epoch.known_bad.end(), sample)) {
-      trouble.reason = "known to be bad";
+      row_error.reason = "known to be bad";
     } else {
-      trouble.reason = reader.read_into(sample, epoch.epoch, round, buffer.image_rows + row * buffer.row_bytes,
-                                        buffer.target_rows + row * buffer.num_targets, times);
+      row_error.reason = reader.read_into(sample, epoch.epoch, round, buffer.image_rows + row * buffer.row_bytes,
+                                          buffer.target_rows + row * buffer.num_targets, times);
     }
   } catch (const core::Error& error) {
-    trouble.error = error;
+    row_error.error = error;
   } catch (const std::bad_alloc&) {
-    trouble.error.emplace(core::ErrorKind::out_of_memory,
-                          "out of memory while decoding " + core::printable(source->name(sample)),
-                          "use fewer --num-workers or a smaller --max-image-megapixels");
+    row_error.error.emplace(core::ErrorKind::out_of_memory,
+                            "out of memory while decoding " + core::printable(source->name(sample)),
+                            "use fewer --num-workers or a smaller --max-image-megapixels");
   } catch (const std::exception& error) {
-    trouble.error.emplace(core::ErrorKind::bug,
-                          core::format("while decoding {}: {}", core::printable(source->name(sample)), error.what()));
+    row_error.error.emplace(core::ErrorKind::bug,
+                            core::format("while decoding {}: {}", core::printable(source->name(sample)), error.what()));
   }
   if (core::is_instrumented()) add_times(record, times);
   std::string repair = settings.limits.repair ? take_repair() : "";
-  if (trouble.reason.empty() && !trouble.error && repair.empty()) return;
+  if (row_error.reason.empty() && !row_error.error && repair.empty()) return;
   const core::MutexLock lock(mutex);
-  if (trouble.reason.empty() && !trouble.error) {
+  if (row_error.reason.empty() && !row_error.error) {
     buffer.repairs.push_back({row, std::move(repair)});
     return;
   }
-  buffer.row_errors.push_back(std::move(trouble));
+  buffer.row_errors.push_back(std::move(row_error));
 }
 
 void Loader::Impl::add_times(StageRecord& record, const StageTimes& times) {

@@ -26,8 +26,8 @@ class SampleReader {
 
   /// Writes the plan's shape.bytes() or a recipe to `row`, and the source's num_targets() numbers, as they are after
   /// the transform, to `targets`. What is drawn for a clip holds for all its frames. Returns "" or why the image, or
-  /// which frame, is bad; both are then undefined. `round` tells repeats of a sample within an epoch apart. Throws what
-  /// Source::read throws. Adds to `times`.
+  /// which frame, is bad; both are then undefined. `round` numbers the repeats of a sample within an epoch. Throws
+  /// what Source::read throws. Adds to `times`.
   std::string read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row, float* targets, StageTimes& times);
 
  private:

@@ -15,7 +15,7 @@ struct StoredImages {
   int border = 0;             ///< pixels on each side
 };
 
-/// A row of a batch in the place of pixels; the window has the size of the plan's shape.
+/// A row of a batch instead of pixels; the window has the size of the plan's shape.
 struct SampleRecipe {
   int32_t sample = 0;
   int32_t top = 0, left = 0;  ///< of the window in the stored image, its border included

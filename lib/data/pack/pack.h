@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs splits of a data set into tar shards with indexes. The bytes are the same for any number of threads
-// and after any interruption. Knows nothing of command lines or terminals.
+// and after any interruption. Independent of command lines and terminals.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace stoker::data {
 
 struct PackSettings {
   std::string directory;
-  int64_t shard_images = 0;  ///< at most so many images in a shard; 0: no limit
-  uint64_t shard_bytes = 0;  ///< at most so many bytes, but at least one image; 0: no limit
+  int64_t shard_images = 0;  ///< most images in a shard; 0: no limit
+  uint64_t shard_bytes = 0;  ///< most bytes in a shard, but at least one image; 0: no limit
   PackRecipe recipe;
   config::OnBadImage on_bad_image = config::OnBadImage::fail;
   int64_t max_bad = 0;      ///< images, of all splits together

@@ -27,15 +27,15 @@ ShardLabels labels_of(const std::string& directory) {
 /// "" or how an index differs from what the archive holds.
 std::string difference(const ShardIndex& index, const ShardIndex& found) {
   if (index.shard_bytes != found.shard_bytes) {
-    return core::format("has {} bytes, its index says {}", found.shard_bytes, index.shard_bytes);
+    return core::format("has {} bytes, its index gives {}", found.shard_bytes, index.shard_bytes);
   }
   if (index.entries.size() != found.entries.size()) {
-    return core::format("holds {} images, its index says {}", found.entries.size(), index.entries.size());
+    return core::format("holds {} images, its index gives {}", found.entries.size(), index.entries.size());
   }
   for (size_t i = 0; i < index.entries.size(); ++i) {
     const ShardEntry &a = index.entries[i], &b = found.entries[i];
     if (a.offset != b.offset || a.size != b.size || a.label != b.label || index.name(i) != found.name(i)) {
-      return core::format("image {} ({}) is not what its index says", i, core::printable(found.name(i)));
+      return core::format("image {} ({}) differs from its index entry", i, core::printable(found.name(i)));
     }
   }
   if (!index.shard_digest.empty() && index.shard_digest != found.shard_digest) {
@@ -62,8 +62,8 @@ std::string verify_shard(const std::string& path, const ShardLabels& labels, Sca
       notes.count("shards without an index", path);
       return "";
     }
-    const std::string trouble = difference(read_shard_index(index_path_of(path)), found);
-    return trouble.empty() ? "" : core::printable(path) + " " + trouble;
+    const std::string problem = difference(read_shard_index(index_path_of(path)), found);
+    return problem.empty() ? "" : core::printable(path) + " " + problem;
   } catch (const core::Error& error) {
     if (error.kind() != core::ErrorKind::data) throw;
     return error.what();
@@ -84,8 +84,8 @@ IndexReport write_missing_indexes(const std::string& directory,
     const std::optional<ShardIndex> present = index_of_finished(path);
     const ShardIndex found = read_whole(path, labels, notes);
     if (present) {
-      if (const std::string trouble = difference(*present, found); !trouble.empty()) {
-        throw core::Error(core::ErrorKind::data, core::printable(path) + " " + trouble,
+      if (const std::string problem = difference(*present, found); !problem.empty()) {
+        throw core::Error(core::ErrorKind::data, core::printable(path) + " " + problem,
                           "get the archive again; if the archive is right, remove its index first");
       }
       ++report.kept;
@@ -114,7 +114,7 @@ VerifyReport verify_pack(const std::string& directory, const std::function<void(
     if (!packed.complete) report.problems.push_back(core::format("split '{}' is not packed to its end", split));
     if (packed.complete && static_cast<int64_t>(shards.size()) != packed.shards) {
       report.problems.push_back(
-          core::format("split '{}' has {} shards, pack.json says {}", split, shards.size(), packed.shards));
+          core::format("split '{}' has {} shards, pack.json gives {}", split, shards.size(), packed.shards));
     }
   }
   report.notes = notes.lines();

@@ -18,7 +18,7 @@ namespace {
 /// One sample on its way into a shard.
 struct PackedSample {
   ShardMembers members;
-  std::string trouble;  ///< why it is a bad image; empty: it is none
+  std::string problem;  ///< why it is a bad image; empty: it is none
 };
 
 class SplitPacker {
@@ -79,11 +79,11 @@ class SplitPacker {
     ShardWriter writer(path);
     const int64_t first = done_;
     while (PackedSample* sample = peek()) {
-      if (sample->trouble.empty()) {
+      if (sample->problem.empty()) {
         if (is_full(writer, *sample)) break;
         writer.add(sample->members);
       } else {
-        on_bad(done_, sample->trouble);
+        on_bad(done_, sample->problem);
       }
       pending_ = nullptr;
       ++done_;
@@ -112,12 +112,12 @@ class SplitPacker {
     return [this, scratch = std::make_shared<Scratch>(settings_.recipe)](int64_t index, PackedSample& sample) {
       SampleContent content;
       ImageFormat format = ImageFormat::unknown;
-      sample.trouble = source_.read(index, scratch->read, content);
-      if (sample.trouble.empty()) sample.trouble = scratch->packer.pack(content, scratch->file, format);
-      if (sample.trouble.empty() && scratch->file.size() > kMaxShardImageBytes) {
-        sample.trouble = "too many bytes for an image";
+      sample.problem = source_.read(index, scratch->read, content);
+      if (sample.problem.empty()) sample.problem = scratch->packer.pack(content, scratch->file, format);
+      if (sample.problem.empty() && scratch->file.size() > kMaxShardImageBytes) {
+        sample.problem = "too many bytes for an image";
       }
-      if (!sample.trouble.empty()) return;
+      if (!sample.problem.empty()) return;
       keys_.name(index, format, scratch->key, scratch->extension);
       sample.members.label = static_cast<int32_t>(source_.label(index));
       sample.members.name = source_.relative_name(index);

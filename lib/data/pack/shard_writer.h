@@ -49,7 +49,7 @@ class ShardWriter {
   uint64_t at_ = 0;
 };
 
-/// Removes what an interrupted ShardWriter has left in a folder that nobody else uses.
+/// Removes what an interrupted ShardWriter has left in a folder that no other process uses.
 void remove_unfinished_shards(const std::string& directory);
 
 }  // namespace stoker::data

@@ -41,14 +41,14 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
   std::vector<int64_t> heights, widths;
   int64_t gray = 0;
   bool has_wide = false;
-  std::string first_trouble;
+  std::string first_problem;
   for (int64_t i = 0; i < probes; ++i) {
     core::throw_if_stopped();
     const int64_t index = i * source.size() / probes;
     ImageHeader header;
     const std::string reason = probe_header(source, index, limits, buffer, header);
     if (!reason.empty()) {
-      if (first_trouble.empty()) first_trouble = core::printable(source.name(index)) + ": " + reason;
+      if (first_problem.empty()) first_problem = core::printable(source.name(index)) + ": " + reason;
       continue;
     }
     heights.push_back(header.height);
@@ -59,7 +59,7 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
   if (heights.empty()) {
     throw core::Error(
         core::ErrorKind::data,
-        core::format("none of {} images that were looked at can be read; the first is {}", probes, first_trouble),
+        core::format("none of {} images that were looked at can be read; the first is {}", probes, first_problem),
         "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
   }
   const bool mostly_gray = 2 * gray > static_cast<int64_t>(heights.size());

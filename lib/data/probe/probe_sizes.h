@@ -24,7 +24,7 @@ struct RangeProbe {
   double low = 0, high = 0;  ///< 0.1 and 99.9 % of their numbers lie below
   bool is_narrow = false;    ///< these fill less than a sixteenth of the range of their kind, or leave it
 };
-/// Of up to 100 evenly spaced samples; decodes those alone whose header says more than 8 bits.
+/// Of up to 100 evenly spaced samples; decodes those alone whose header has more than 8 bits.
 RangeProbe probe_range(const Source& source, double max_image_megapixels);
 
 }  // namespace stoker::data

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast the storage under a data folder gives its own files: a sample of them, read once from storage and once from
-// memory. Knows files, not images.
+// memory. Reads files, decodes no images.
 #pragma once
 
 #include <cstdint>

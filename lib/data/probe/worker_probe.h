@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast samples can be made with so many threads, measured on the real data in about a second, and how
+// How fast samples can be made with a number of threads, measured on the real data in about a second, and how
 // many are worth having.
 #pragma once
 

@@ -75,7 +75,7 @@ RowResampler::RowResampler(const ResampleTask& task, ResampleScratch& scratch, u
     const int64_t read = 3 * last + kernels::bytes_of_pairs(scratch.paired_columns.pairs);
     reads_beyond_ = std::max<int64_t>(0, read - int64_t{3} * task.source_width);
   }
-  stride_ = int64_t{task.out_width} * task.channels + 4;  // room for a store beyond the last pixel
+  stride_ = int64_t{task.out_width} * task.channels + 4;  // space for a store beyond the last pixel
   capacity_ = std::max(kLeastHeldRows, 2 * (scratch.rows.most_taps + kRowsAtOnce));
   const auto needed = static_cast<size_t>(stride_ * capacity_);
   if (scratch.narrowed.size() < needed) scratch.narrowed.resize(needed);
@@ -87,7 +87,7 @@ void RowResampler::restart() {
   next_output_ = 0;
 }
 
-/// Moves the rows that outputs still need to the front when there is no room for the next ones.
+/// Moves the rows that outputs still need to the front when there is no space for the next ones.
 void RowResampler::make_room(int rows) {
   if (next_row_ - held_from_ + rows <= capacity_) return;
   const int needed_from = std::min(next_row_, scratch_.rows.first[static_cast<size_t>(next_output_)]);

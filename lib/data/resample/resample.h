@@ -53,7 +53,7 @@ struct ResampleScratch {
 /// as Pillow's Image.resize(BILINEAR) and, with it, torchvision's antialiased resize of PIL images.
 class RowResampler {
  public:
-  /// Vectors run along so many rows side by side.
+  /// Vectors run along this many rows side by side.
   static constexpr int kRowsAtOnce = 4;
 
   /// `scratch` and `out` outlive this; task.source is not looked at. `use_simd` is for tests: the bits are the same
@@ -64,7 +64,7 @@ class RowResampler {
   /// last.
   int first_row() const { return first_row_; }
   int end_row() const { return end_row_; }
-  /// So many bytes beyond the end of a row may be read where it pays, if add() is told that they are there.
+  /// Bytes beyond the end of a row that add() may read for speed, as far as its `readable` covers them.
   int64_t reads_beyond() const { return reads_beyond_; }
 
   /// The next `count` rows, at most kRowsAtOnce, `stride` bytes apart; `readable` bytes lie at `rows`, the last row's

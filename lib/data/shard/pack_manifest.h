@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a folder of shards says of itself: `pack.json`, which tells a whole pack from half of one, and
-// `classes.txt`.
+// The files that describe a folder of shards: `pack.json`, which distinguishes a whole pack from half of one,
+// and `classes.txt`.
 #pragma once
 
 #include <cstdint>

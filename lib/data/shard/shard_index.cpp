@@ -72,7 +72,7 @@ class IndexParser {
     index_.pack_identity = digest_at(96);
     const uint64_t body = size_ - kHeaderBytes - kDigestBytes;
     if (little(bytes_ + 56, 8) != 0 || entries_ > body / kEntryBytes || name_bytes_ != body - entries_ * kEntryBytes) {
-      fail("damaged: its size is not what the header says");
+      fail("damaged: its size differs from that in the header");
     }
   }
 

@@ -106,7 +106,7 @@ class ShardLayout : public Layout {
     const auto count = static_cast<int64_t>(shards.size());
     if (count == packed.shards && images == packed.images) return;
     throw core::Error(core::ErrorKind::data,
-                      core::format("{}: split '{}' has {} images in {} shards; pack.json says {} in {}", directory,
+                      core::format("{}: split '{}' has {} images in {} shards; pack.json gives {} in {}", directory,
                                    core::printable(split), images, count, packed.images, packed.shards),
                       "get the missing files, or pack the data set again");
   }

@@ -30,7 +30,7 @@ bool extension_fits(std::string_view relative_name, ImageFormat format);
 
 /// The key of a plain name.
 std::string plain_key(std::string_view relative_name);
-/// A key made of a whole name; `copy` tells samples of the same name apart (0: the first).
+/// A key made of a whole name; `copy` distinguishes samples of the same name (0: the first).
 std::string whole_key(std::string_view relative_name, uint64_t copy);
 /// "jpg", "png", "bmp", "webp".
 const char* extension_of(ImageFormat format);

@@ -75,10 +75,10 @@ class ShardScan {
       if (sample_.has_cls) fail(entry, "a second label of one sample");
       sample_.has_cls = true;
       const std::string text = reader_.content_of(entry, kMaxLabelBytes);
-      if (const std::string trouble = labels_.read_text(text, sample_.label); !trouble.empty()) fail(entry, trouble);
+      if (const std::string problem = labels_.read_text(text, sample_.label); !problem.empty()) fail(entry, problem);
     } else if (kind == "json" && !sample_.has_cls) {
       const std::string text = reader_.content_of(entry, kMaxJsonBytes);
-      if (const std::string trouble = labels_.read_json(text, sample_.label); !trouble.empty()) fail(entry, trouble);
+      if (const std::string problem = labels_.read_json(text, sample_.label); !problem.empty()) fail(entry, problem);
     }
   }
 

@@ -21,7 +21,7 @@ struct Shard {
 };
 
 /// Samples in the order of the shards and of their entries. Archives stay open as far as the limit of open
-/// files allows. Throws core::Error when an archive is missing or has another size than its index says.
+/// files allows. Throws core::Error when an archive is missing or has another size than in its index.
 std::shared_ptr<const Source> make_shard_source(std::vector<Shard> shards, std::vector<std::string> class_names);
 
 }  // namespace stoker::data

@@ -55,7 +55,7 @@ class FileBytes : public ByteReader {
   const std::string& name() const override { return path_; }
   const FileStamp& stamp() const { return stamp_; }
   void read(uint64_t at, void* bytes, uint64_t count) const override;
-  /// As read(), where trouble of the file is a value: returns "" or the cause. Throws core::Error{io} when
+  /// As read(), but returns an error of the file as a value: "" or the cause. Throws core::Error{io} when
   /// the storage fails.
   std::string try_read(uint64_t at, void* bytes, uint64_t count) const;
 

@@ -14,7 +14,7 @@ struct KnownKind {
   std::string_view magic;
   bool is_picture;
   const char* name;
-  const char* command;  ///< with FILE in the place of the file's name; empty: there is none to give
+  const char* command;  ///< with FILE for the file's name; empty: there is none to give
 };
 
 constexpr KnownKind kKnown[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the images lie that a list names: below the data folder as written, else in another folder, with an extension
-// behind an id, or without the folder that the list was written in. What is found so is said.
+// behind an id, or without the folder that the list was written in. Images found so are reported.
 #pragma once
 
 #include <string>

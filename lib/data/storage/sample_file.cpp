@@ -31,7 +31,7 @@ struct SampleDescriptor {
   const int fd;
 };
 
-std::string stamp_trouble(const struct stat& info, const FileStamp& stamp) {
+std::string stamp_problem(const struct stat& info, const FileStamp& stamp) {
   if (S_ISDIR(info.st_mode)) return "it is a directory";
   if (!S_ISREG(info.st_mode)) return "it is not a regular file";
   if (info.st_size > kMaxSampleBytes) {
@@ -49,7 +49,7 @@ int attempt_read(const std::string& path, const FileStamp& stamp, int64_t max_by
   const SampleDescriptor file(path);
   struct stat info {};
   if (file.fd < 0 || ::fstat(file.fd, &info) != 0) return errno;
-  cause = stamp_trouble(info, stamp);
+  cause = stamp_problem(info, stamp);
   if (!cause.empty()) return 0;
   const auto size = static_cast<size_t>(std::min<int64_t>(info.st_size, max_bytes));
   if (buffer.size() < size) buffer.resize(size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading one file of a data set: never blocks on odd files, tells trouble of the storage from trouble of the
-// file.
+// Reading one file of a data set: never blocks on odd files, distinguishes errors of the storage from errors of
+// the file.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ struct ScratchAllocator {
 
 using ScratchBytes = std::vector<uint8_t, ScratchAllocator<uint8_t>>;
 
-/// From so many bytes on memory comes from the kernel: fresh pages cost time, but are gone when they are given back.
+/// From this size on memory comes from the kernel: fresh pages cost time, but are gone when they are given back.
 inline constexpr size_t kKernelBytes = 640 << 10;  // a photograph of 0.2 megapixels stays on the heap, which is faster
 
 /// After use: a buffer of the heap goes back to it, where the next worker finds it, so that workers hold together what

@@ -63,7 +63,7 @@ struct Opened {
 bool is_same(const FileStamp& a, const FileStamp& b) { return a.size == b.size && a.modified_ns == b.modified_ns; }
 
 /// Bytes that copies in `directory` may take; in memory (tmpfs) no more than is free of that.
-uint64_t room_in(const std::string& directory) {
+uint64_t free_space_in(const std::string& directory) {
   const uint64_t on_storage = core::free_bytes(directory);
   struct statfs info {};
   if (::statfs(directory.c_str(), &info) != 0 || info.f_type != TMPFS_MAGIC) return on_storage;
@@ -84,7 +84,7 @@ bool read_through(const FileBytes& file, std::vector<uint8_t>& buffer, const Vis
   return true;
 }
 
-/// Makes a copy that is whole once it is visible as `copy`; none where the original is not what its stamp says.
+/// Makes a copy that is whole once it is visible as `copy`; none where the original differs from its stamp.
 void make_copy(const std::string& path, const FileStamp& stamp, const std::string& copy, const std::string& part,
                std::vector<uint8_t>& buffer) {
   if (!is_same(stamp_of(path), stamp)) return;  // its reader will meet that, too
@@ -126,9 +126,9 @@ void make_copy(const std::string& path, const FileStamp& stamp, const std::strin
 
 /// Waits until this process alone makes copies in a folder. Throws core::StopRequested.
 void wait_for_lock(int fd) {
-  for (bool said = false; ::flock(fd, LOCK_EX | LOCK_NB) != 0; said = true) {
+  for (bool is_logged = false; ::flock(fd, LOCK_EX | LOCK_NB) != 0; is_logged = true) {
     core::throw_if_stopped();
-    if (!said) core::log_info("staging   waits for another process, which copies the same files");
+    if (!is_logged) core::log_info("staging   waits for another process, which copies the same files");
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -140,7 +140,7 @@ std::string copy_missing(const FilesToStage& files, const StagedFiles& copies, c
     if (core::ends_with(entry.path().string(), kUnfinished)) ::unlink(entry.path().c_str());
   }
   constexpr uint64_t kPage = 4096;  // what a file takes is a multiple of this
-  uint64_t all = 0, missing = 0, room = 0;
+  uint64_t all = 0, missing = 0, needed = 0;
   std::vector<int64_t> lacking;
   for (int64_t i = 0; i < files.count; ++i) {
     const FileStamp stamp = files.stamp(i);
@@ -149,14 +149,14 @@ std::string copy_missing(const FilesToStage& files, const StagedFiles& copies, c
     if (stamp.size < 0 || is_same(stamp_of(copies.copy_of(files.name(i))), stamp)) continue;
     lacking.push_back(i);
     missing += size;
-    room += (size + kPage - 1) / kPage * kPage;
+    needed += (size + kPage - 1) / kPage * kPage;
   }
   const std::string what = format("{} in {}", core::counted(files.count, "file"), printable(files.directory));
-  if (const uint64_t free = room_in(stage_dir); room > free) {
+  if (const uint64_t free = free_space_in(stage_dir); needed > free) {
     throw Error(ErrorKind::cannot_create,
-                format("{} has room for {}, but what has no copy there yet of {} has {}", printable(stage_dir),
-                       text_of_size(free), what, text_of_size(room)),
-                "choose another --stage-dir, free some room there (stoker-stage-* is what runs have left that were "
+                format("{} has space for {}, but what has no copy there yet of {} has {}", printable(stage_dir),
+                       text_of_size(free), what, text_of_size(needed)),
+                "choose another --stage-dir, free some space there (stoker-stage-* is what runs have left that were "
                 "killed), or leave --stage-dir out");
   }
   if (missing > 0) core::log_info("staging   {} of {} in {}", text_of_size(missing), what, printable(stage_dir));

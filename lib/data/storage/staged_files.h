@@ -28,9 +28,9 @@ struct FilesToStage {
 /// other ones is of an older file, and made anew.
 class StagedFiles {
  public:
-  /// Copies what is not there yet, on several threads, and says in `note` what it did. A file that is missing, changed
+  /// Copies what is not there yet, on several threads, with a summary in `note`. A file that is missing, changed
   /// since its stamp or no regular file has no copy. Throws core::Error: no_input for the folder `stage_dir`,
-  /// cannot_create where there is no room for what has to be copied, io; core::StopRequested.
+  /// cannot_create where there is no space for what has to be copied, io; core::StopRequested.
   static std::shared_ptr<const StagedFiles> stage(const FilesToStage& files, const std::string& stage_dir,
                                                   std::string& note);
   /// As above, of files that lie in one folder and are given by their paths.

@@ -91,7 +91,7 @@ bool is_leftover(const std::string& name) {
          is_one_of(lower_extension(name), kLeftovers);
 }
 
-/// Whether a file without an image's name holds a picture of any format; true where that cannot be told.
+/// Whether a file without an image's name holds a picture of any format; true where that cannot be decided.
 bool holds_picture(const std::string& path) {
   const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (fd < 0) return true;
@@ -157,7 +157,7 @@ std::vector<std::string> TreeWalker::folders_in(const std::string& directory) {
       continue;
     }
     if (::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && !follow_symlinks_) {
-      notes_.count("skipped symbolic links, as --no-follow-symlinks says", path);
+      notes_.count("skipped symbolic links, because of --no-follow-symlinks", path);
     } else if (is_directory(path)) {
       folders.push_back(name);
     } else {
@@ -201,7 +201,7 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
     throw core::errno_error(errno, "look at", core::printable(path), core::ErrorKind::io);
   }
   if (S_ISLNK(info.st_mode)) {
-    if (!follow_symlinks_) return notes_.count("skipped symbolic links, as --no-follow-symlinks says", path);
+    if (!follow_symlinks_) return notes_.count("skipped symbolic links, because of --no-follow-symlinks", path);
     if (::stat(path.c_str(), &info) != 0) {
       if (is_storage_error(errno))
         throw core::errno_error(errno, "look at", core::printable(path), core::ErrorKind::io);

@@ -19,7 +19,7 @@ class ScanNotes {
   void count(const std::string& what, const std::string& path);
   /// A line of its own.
   void say(const std::string& line) { said_.push_back(line); }
-  /// "skipped 3 files that are not images (the first: train/a/readme.txt)" and so on, then what was said.
+  /// "skipped 3 files that are not images (the first: train/a/readme.txt)" and so on, then the lines of their own.
   std::vector<std::string> lines() const;
 
  private:
@@ -31,8 +31,8 @@ class ScanNotes {
   std::vector<std::string> said_;
 };
 
-/// One walker per split: a folder reached twice, by whatever links, is entered once. Folders are told apart
-/// by device and inode.
+/// One walker per split: a folder reached twice, by whatever links, is entered once. Folders are
+/// distinguished by device and inode.
 class TreeWalker {
  public:
   using FileVisitor = std::function<void(const std::string& relative_path, const FileStamp& stamp)>;

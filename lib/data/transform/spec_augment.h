@@ -18,8 +18,8 @@ namespace stoker::data {
 
 /// Fixed for a run.
 struct MaskPlan {
-  int64_t freq_masks = 0, freq_param = 0;  ///< how many bands; each narrower than so many bins
-  int64_t time_masks = 0, time_param = 0;  ///< how many stretches; each shorter than so many steps
+  int64_t freq_masks = 0, freq_param = 0;  ///< bands, each narrower than freq_param bins
+  int64_t time_masks = 0, time_param = 0;  ///< segments, each shorter than time_param steps
   std::vector<uint8_t> fill;               ///< one pixel of the sample's element: the mean, 0 after normalisation
   bool does_anything() const { return freq_masks > 0 || time_masks > 0; }
 };

@@ -140,7 +140,7 @@ TEST(BandFileTest, AHeaderThatPromisesTooMuchIsRefusedBeforeMemoryIsTaken) {
   EXPECT_NE(problem.find("too much for a sample"), std::string::npos) << problem;
   file[directory + 2 + 9] = 0x10;
   EXPECT_FALSE(read_band_header(file.data(), file.size(), shape, problem));
-  EXPECT_NE(problem.find("TIFF cut short: its header says 807.4 MB in a file of "), std::string::npos) << problem;
+  EXPECT_NE(problem.find("TIFF cut short: its header gives 807.4 MB in a file of "), std::string::npos) << problem;
 }
 
 }  // namespace

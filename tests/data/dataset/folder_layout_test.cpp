@@ -144,7 +144,7 @@ TEST(FolderLayoutTest, LinksAreSkippedWhenTheyAreNotToBeFollowed) {
   options.follow_symlinks = false;
   const Datasets datasets = open_datasets(options);
   EXPECT_EQ(datasets.train->size(), 2);
-  EXPECT_TRUE(has_note(datasets, "skipped symbolic links, as --no-follow-symlinks says: 1"));
+  EXPECT_TRUE(has_note(datasets, "skipped symbolic links, because of --no-follow-symlinks: 1"));
 }
 
 TEST(FolderLayoutTest, AFileThatCannotBeReadIsABadImageWithItsCause) {

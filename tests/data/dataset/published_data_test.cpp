@@ -124,11 +124,11 @@ void expect_all(const std::vector<Case>& cases) {
     config::DataOptions options;
     one.set(options);
     if (options.data_dir == "photos.zip") options.data_dir = folder / "photos.zip";
-    std::string said = read_as(folder, options);
-    for (size_t at = said.find(folder.path()); at != std::string::npos; at = said.find(folder.path())) {
-      said.replace(at, folder.path().size(), "DIR");
+    std::string text = read_as(folder, options);
+    for (size_t at = text.find(folder.path()); at != std::string::npos; at = text.find(folder.path())) {
+      text.replace(at, folder.path().size(), "DIR");
     }
-    EXPECT_NE(said.find(one.read), std::string::npos) << one.name << " was " << said;
+    EXPECT_NE(text.find(one.read), std::string::npos) << one.name << " was " << text;
   }
 }
 

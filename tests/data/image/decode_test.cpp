@@ -331,11 +331,11 @@ TEST(DecodeTest, BombsAreRefusedByTheirHeader) {
   png[18] = 0x80;  // 32768 wide
   png[22] = 0x80;  // and high
   EXPECT_EQ(decoded(png, 3).reason,
-            "its header says 32772x32772 = 1074.0 megapixels, more than --max-image-megapixels 64");
+            "its header gives 32772x32772 = 1074.0 megapixels, more than --max-image-megapixels 64");
   DecodeLimits narrow;
   narrow.max_side = 3;
   EXPECT_EQ(decoded(png_of(pattern_pixels(4, 4, 3), 4, 4, 3), 3, narrow).reason,
-            "its header says 4x4 pixels; a side may have 3 at most");
+            "its header gives 4x4 pixels; a side may have 3 at most");
 }
 
 TEST(DecodeTest, AProgressiveJpegOfManyScansIsRefused) {

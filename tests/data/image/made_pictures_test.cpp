@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of many kinds, each with what is right beside it: tests/files/make_pictures.py wrote them and says where
+// Pictures of many kinds, each with what is right beside it: tests/files/make_pictures.py wrote them and lists where
 // right comes from.
 #include <gtest/gtest.h>
 #include <zlib.h>

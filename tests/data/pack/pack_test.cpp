@@ -177,7 +177,7 @@ TEST_F(PackTest, AMissingShardIsNoticedByTrainingAndPackedAgain) {
   const auto wanted = files_of(packed_);
   fs::remove(packed_ + "/train-000002.tar");
   EXPECT_NE(std::string(error_of([&] { train_of(packed_); }).what())
-                .find("split 'train' has 16 images in 2 shards; pack.json says 23 in 3"),
+                .find("split 'train' has 16 images in 2 shards; pack.json gives 23 in 3"),
             std::string::npos);
   EXPECT_FALSE(pack_folder(loose_.path(), pack_settings(packed_)).was_complete);
   EXPECT_EQ(files_of(packed_), wanted);
@@ -297,7 +297,7 @@ TEST_F(PackTest, VerifyFindsNothingWrongAndThenEveryDamage) {
   out_.write("packed/train-000001.tar", whole.substr(0, whole.size() - 512));
   EXPECT_EQ(verify().problems.size(), 1u);
   fs::remove(path);
-  EXPECT_NE(verify().problems.at(0).find("split 'train' has 2 shards, pack.json says 3"), std::string::npos);
+  EXPECT_NE(verify().problems.at(0).find("split 'train' has 2 shards, pack.json gives 3"), std::string::npos);
 }
 
 TEST_F(PackTest, LostIndexesAreWrittenAgainAndSoundOnesKept) {

@@ -129,7 +129,7 @@ TEST_F(TreeWalkTest, LinksAreFollowedUnlessTurnedOff) {
   EXPECT_EQ(stamps_["near.png"].size, 4) << "of what it leads to";
   EXPECT_EQ(visited(/*follow_symlinks=*/false), Names());
   EXPECT_EQ(notes_.lines(),
-            Names{"skipped symbolic links, as --no-follow-symlinks says: 2 (the first: " + folder_ / "near.png)"});
+            Names{"skipped symbolic links, because of --no-follow-symlinks: 2 (the first: " + folder_ / "near.png)"});
 }
 
 TEST_F(TreeWalkTest, ALinkThatLeadsNowhereIsABadImageIfItIsCalledLikeOne) {

@@ -45,12 +45,12 @@ class EntropyDecoder {
   /// Call after jpeg_start_decompress(). False when the file is not for it, or this build has no stage of its own: the
   /// decode then goes on as it is.
   bool start(const jpeg_decompress_struct& codec);
-  /// Makes libjpeg call `reader`, which calls read_mcu(), in the place of its own stage; after start().
+  /// Makes libjpeg call `reader`, which calls read_mcu(), instead of its own stage; after start().
   static void take_over(jpeg_decompress_struct& codec, McuReader reader);
   /// As jpeg_entropy_decoder::decode_mcu: one MCU into zeroed `blocks`, or past it when `blocks` is null.
   /// False: it has given up.
   bool read_mcu(const jpeg_decompress_struct& codec, JBLOCKROW* blocks);
-  /// Tells libjpeg how far it has read; call when all blocks have been. False: it has given up, since
+  /// Passes the position in the input to libjpeg; call when all blocks have been. False: it has given up, since
   /// something other than the end marker follows.
   bool hand_back(jpeg_decompress_struct& codec);
   /// After hand_back(), whatever it returned: the last block ended in a byte whose other bits are padding. Where

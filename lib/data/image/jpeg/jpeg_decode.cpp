@@ -24,7 +24,7 @@ constexpr int kCallsPerLookAtTheClock = 64;
 using Clock = std::chrono::steady_clock;
 
 /// Why libjpeg was left in the middle.
-enum class Trouble { none, bad_image, entropy_gave_up, too_slow };
+enum class Failure { none, bad_image, entropy_gave_up, too_slow };
 
 /// libjpeg reports errors by calling back, and callbacks may not return: they jump to where the decode began.
 /// Nothing with a destructor lives between there and here.
@@ -34,7 +34,7 @@ struct JpegSession {
   jpeg_progress_mgr progress;
   std::jmp_buf on_error;
   char message[JMSG_LENGTH_MAX];
-  Trouble trouble;
+  Failure failure;
   int max_scans;
   int progress_calls;
   Clock::time_point give_up_at;
@@ -46,14 +46,14 @@ struct JpegSession {
 
 JpegSession& session_of(j_common_ptr codec) { return *static_cast<JpegSession*>(codec->client_data); }
 
-[[noreturn]] void leave_session(JpegSession& session, Trouble trouble) {
-  session.trouble = trouble;
+[[noreturn]] void leave_session(JpegSession& session, Failure failure) {
+  session.failure = failure;
   std::longjmp(session.on_error, 1);
 }
 
 [[noreturn]] void fail_session(JpegSession& session) {
   (*session.errors.format_message)(reinterpret_cast<j_common_ptr>(&session.codec), session.message);
-  leave_session(session, Trouble::bad_image);
+  leave_session(session, Failure::bad_image);
 }
 
 void on_jpeg_error(j_common_ptr codec) { fail_session(session_of(codec)); }
@@ -76,16 +76,16 @@ void on_jpeg_progress(j_common_ptr codec) {
   JpegSession& session = session_of(codec);
   if (session.codec.input_scan_number > session.max_scans) {
     std::snprintf(session.message, sizeof session.message, "more than %d scans", session.max_scans);
-    leave_session(session, Trouble::bad_image);
+    leave_session(session, Failure::bad_image);
   }
   if (++session.progress_calls % kCallsPerLookAtTheClock != 0) return;
-  if (Clock::now() > session.give_up_at) leave_session(session, Trouble::too_slow);
+  if (Clock::now() > session.give_up_at) leave_session(session, Failure::too_slow);
 }
 
-/// In the place of libjpeg's own way from bits to blocks.
+/// Replaces libjpeg's own entropy decoding.
 boolean on_jpeg_mcu(j_decompress_ptr codec, JBLOCKROW* blocks) {
   JpegSession& session = *static_cast<JpegSession*>(codec->client_data);
-  if (!session.entropy->read_mcu(*codec, blocks)) leave_session(session, Trouble::entropy_gave_up);
+  if (!session.entropy->read_mcu(*codec, blocks)) leave_session(session, Failure::entropy_gave_up);
   return TRUE;
 }
 
@@ -201,14 +201,14 @@ bool read_rows(JpegSession& session, const Region& region, int channels, uint8_t
   // After the last row the end marker is due; what comes before it is a warning.
   if (bottom < codec.output_height) return true;
   if (session.entropy_taken_over && !session.entropy->hand_back(codec)) {
-    leave_session(session, Trouble::entropy_gave_up);
+    leave_session(session, Failure::entropy_gave_up);
   }
   jpeg_finish_decompress(&codec);
   return true;
 }
 
 bool fail_with(JpegSession& session, const std::string& reason) {
-  session.trouble = Trouble::bad_image;
+  session.failure = Failure::bad_image;
   std::snprintf(session.message, sizeof session.message, "%s", reason.c_str());
   return false;
 }
@@ -241,7 +241,7 @@ class SessionEnd {
 };
 
 /// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone; damage is repaired or ends it.
-Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, bool repairs, const uint8_t* bytes, uint64_t size,
+Failure decode_once(JpegSession& session, EntropyDecoder* entropy, bool repairs, const uint8_t* bytes, uint64_t size,
                     int channels, const DecodeLimits& limits, const Region& region, RowSink& rows) {
   session = {};
   session.entropy = entropy;
@@ -252,7 +252,7 @@ Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, bool repairs,
   const SessionEnd end(session);
   const bool good = decode_in_session(session, bytes, size, channels, limits, region, rows);
   if (!good && session.errors.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();  // no fault of the image
-  return good ? Trouble::none : session.trouble;
+  return good ? Failure::none : session.failure;
 }
 
 /// For the self-test of our stage, which must not start over with libjpeg's.
@@ -260,10 +260,10 @@ std::string decode_with_stage(const std::vector<uint8_t>& jpeg, Region& wanted, 
   EntropyDecoder entropy;
   JpegSession session;
   RowsOfImage rows(out, wanted);
-  const Trouble trouble = decode_once(session, stage == EntropyStage::own ? &entropy : nullptr, false, jpeg.data(),
+  const Failure failure = decode_once(session, stage == EntropyStage::own ? &entropy : nullptr, false, jpeg.data(),
                                       jpeg.size(), 3, {}, wanted, rows);
   wanted = rows.held();
-  return trouble == Trouble::none ? "" : "not decoded";
+  return failure == Failure::none ? "" : "not decoded";
 }
 
 EntropyStage chosen_stage() {
@@ -285,7 +285,7 @@ class NoRows : public RowSink {
 };
 
 /// Whether what lies between the last block and the end marker was put there, and is not the rest of blocks that damage
-/// has shortened: these end within a byte at random. Progressive and arithmetic codes cannot be told apart.
+/// has shortened: these end within a byte at random. Progressive and arithmetic codes cannot be distinguished.
 bool is_put_before_end(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits, const Region& wanted) {
   EntropyDecoder entropy;
   JpegSession session;
@@ -310,21 +310,21 @@ std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const
   thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
   JpegSession session;
   EntropyDecoder* const entropy = is_whole && stage == EntropyStage::own ? &own_entropy : nullptr;
-  Trouble trouble = decode_once(session, entropy, false, bytes, size, channels, limits, wanted, rows);
-  if (trouble == Trouble::entropy_gave_up) {
-    trouble = decode_once(session, nullptr, false, bytes, size, channels, limits, wanted, rows);
+  Failure failure = decode_once(session, entropy, false, bytes, size, channels, limits, wanted, rows);
+  if (failure == Failure::entropy_gave_up) {
+    failure = decode_once(session, nullptr, false, bytes, size, channels, limits, wanted, rows);
   }
-  if (trouble == Trouble::none && session.has_left_over && !limits.repair &&
+  if (failure == Failure::none && session.has_left_over && !limits.repair &&
       !is_put_before_end(bytes, size, limits, wanted)) {
     return "JPEG: Corrupt JPEG data: more of it than the image has";
   }
-  if (limits.repair && (trouble == Trouble::bad_image || (trouble == Trouble::none && !is_whole))) {
+  if (limits.repair && (failure == Failure::bad_image || (failure == Failure::none && !is_whole))) {
     const std::string reason = is_whole ? std::string("JPEG: ") + session.message : kCutShort;
-    trouble = decode_once(session, nullptr, true, bytes, size, channels, limits, wanted, rows);
-    if (trouble == Trouble::none) last_repair = reason;
+    failure = decode_once(session, nullptr, true, bytes, size, channels, limits, wanted, rows);
+    if (failure == Failure::none) last_repair = reason;
   }
-  if (trouble == Trouble::none) return "";
-  if (trouble == Trouble::too_slow) {
+  if (failure == Failure::none) return "";
+  if (failure == Failure::too_slow) {
     throw core::Error(core::ErrorKind::data, core::format("JPEG: not decoded after {:g} seconds", limits.max_seconds),
                       "remove the file, or save it anew as a baseline JPEG of fewer pixels");
   }

@@ -12,8 +12,8 @@
 namespace stoker::data {
 
 /// Decodes with the accurate integer transform and smooth chroma upsampling to `channels` (1 or 3). The size
-/// has been checked by read_header(). `wanted` lies inside the image as stored; `rows` is told what it gets: the
-/// same or more. What was asked for is bit for bit the pixels of a whole decode; the rim around it need not
+/// has been checked by read_header(). `wanted` lies inside the image as stored; `rows` receives what is decoded: the
+/// same or more. The requested part is bit for bit the pixels of a whole decode; the rim around it need not
 /// be, since smooth upsampling lacks its neighbours there. Rows below are not looked at, except
 /// that the file must have its end marker. Returns "" or the reason; a warning of the decoder is a reason.
 /// Throws std::bad_alloc, and Error{data} when the time limit is over: how long a decode takes is no property

@@ -99,7 +99,7 @@ bool writes_itself(const jpeg_compress_struct& writer, const jpeg_marker_struct&
          (writer.write_Adobe_marker && marker.marker == JPEG_APP0 + 14 && begins("Adobe", 5));
 }
 
-/// False on trouble; with nothing written when there is nothing to do.
+/// False on failure; with nothing written when there is nothing to do.
 bool transcode(WriteSession& session, const uint8_t* bytes, uint64_t size, bool& needed) {
   constexpr unsigned kWholeMarker = 0xFFFF;
   if (setjmp(session.on_error) != 0) return false;

@@ -24,7 +24,7 @@ void convert_pixels(const uint8_t* in, int64_t width, bool use_alpha, uint8_t* o
   }
 }
 
-/// Numbers of channels that the compiler knows make one loop without choices.
+/// Numbers of channels known at compile time make one loop without choices.
 template <int channels, bool is_bgr>
 void convert_samples(const uint8_t* in, int64_t width, int samples, bool use_alpha, uint8_t* out) {
   switch (samples) {

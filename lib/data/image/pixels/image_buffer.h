@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels in memory, and what a decoder is told and writes to.
+// Pixels in memory, and the input and output of a decoder.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ValueRange {
   bool is_set() const { return high > low; }
 };
 
-/// Numbers of pictures with more than 8 bits, as they are stored: every so many of them.
+/// Numbers of pictures with more than 8 bits, as they are stored: each `every`-th of them.
 struct SeenValues {
   std::vector<double> values;
   double low = 0, high = 0;  ///< the whole range of their kind

@@ -104,11 +104,11 @@ TiffFile::TiffFile(const uint8_t* bytes, uint64_t size) : memory_(std::make_uniq
   memory_->size = size;
   memory_->tiff = open_tiff(*memory_);
   if (memory_->tiff == nullptr) {
-    trouble_ = damage("it cannot be opened");
+    problem_ = damage("it cannot be opened");
     return;
   }
   choose_picture();
-  if (trouble_.empty()) read_directory();
+  if (problem_.empty()) read_directory();
 }
 
 TiffFile::~TiffFile() {
@@ -135,14 +135,14 @@ void TiffFile::choose_picture() {
     if (TIFFSetSubDirectory(tiff, place) != 0 && !is_secondary(tiff)) return;
   }
   if (!subdirectories.empty() && TIFFSetDirectory(tiff, 0) == 0) {
-    trouble_ = damage("its directory cannot be read twice");
+    problem_ = damage("its directory cannot be read twice");
     return;
   }
   for (int i = 1; i < kMostDirectories && TIFFReadDirectory(tiff) != 0; ++i) {
     if (!is_secondary(tiff)) return;
   }
   memory_->message[0] = 0;
-  if (TIFFSetDirectory(tiff, 0) == 0) trouble_ = damage("its directory cannot be read twice");
+  if (TIFFSetDirectory(tiff, 0) == 0) problem_ = damage("its directory cannot be read twice");
 }
 
 void TiffFile::read_directory() {
@@ -223,7 +223,7 @@ std::string TiffFile::read(std::vector<uint8_t>& scratch, uint64_t most_bytes,
   // White lines of fax are the densest that there is: no file holds more.
   constexpr uint64_t kMostBytesPerByte = 1 << 16;
   if (row_bytes * height / kMostBytesPerByte > memory_->size)
-    return damage("its header says more than the file can hold");
+    return damage("its header gives more than the file can hold");
   if (row_bytes * height > most_bytes) {
     return core::format(
         "TIFF with strips or tiles of {}x{} pixels, too large to read; convert it: tiffcp -r 16 FILE FILE.tif", width,

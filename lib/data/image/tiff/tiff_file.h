@@ -12,7 +12,7 @@
 
 namespace stoker::data {
 
-/// What a directory says; the values of TIFF's specification where a tag is missing.
+/// The tags of a directory; the defaults of TIFF's specification where a tag is missing.
 struct TiffDirectory {
   uint64_t width = 0, height = 0;  ///< pixels
   uint64_t bits = 1;               ///< of a sample
@@ -21,7 +21,7 @@ struct TiffDirectory {
   uint64_t compression = 1;
   uint64_t planes = 1;  ///< 1 interleaved, 2 one plane per sample
   uint64_t format = 1;  ///< 1 whole numbers without sign, 2 with, 3 floats
-  int64_t extra = -1;   ///< the first of the samples beyond the colours: 0 unspecified, 1 and 2 alpha; -1: not said
+  int64_t extra = -1;   ///< the first of the samples beyond the colours: 0 unspecified, 1 and 2 alpha; -1: no tag
   uint64_t inks = 1;    ///< 1 CMYK
   uint64_t orientation = 1;
   uint64_t tile_width = 0, tile_height = 0;  ///< 0: strips
@@ -38,13 +38,13 @@ struct TiffMemory;
 
 class TiffFile {
  public:
-  /// Stands at the first picture that is no preview and no mask; `trouble()` where there is none.
+  /// Stands at the first picture that is no preview and no mask; `problem()` where there is none.
   TiffFile(const uint8_t* bytes, uint64_t size);
   ~TiffFile();
   TiffFile(const TiffFile&) = delete;
   TiffFile& operator=(const TiffFile&) = delete;
 
-  const std::string& trouble() const { return trouble_; }
+  const std::string& problem() const { return problem_; }
   const TiffDirectory& directory() const { return directory_; }
   /// The colours of a palette, 3 x 2^bits values of 16 bits; empty where there are none.
   std::vector<std::array<uint16_t, 3>> palette() const;
@@ -63,7 +63,7 @@ class TiffFile {
   void read_directory();
 
   std::unique_ptr<TiffMemory> memory_;
-  std::string trouble_;
+  std::string problem_;
   TiffDirectory directory_;
 };
 
