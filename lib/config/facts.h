@@ -69,7 +69,7 @@ enum class ChoiceSource {
   measured,       ///< a measurement for this run
   checkpoint,     ///< the run that goes on
   environment,    ///< somebody asked for it there
-  configuration,  ///< it stands in for what a file or a flag asks for, which cannot be had here
+  configuration,  ///< it stands in for what a file or a flag sets and this machine does not support
 };
 
 /// A value that was measured or chosen for this run, and why.

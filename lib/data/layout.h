@@ -35,7 +35,7 @@ class Layout {
 
 using SplitNames = std::map<std::string, std::string>;  ///< from the name asked for to the one that is there
 
-/// Asks `layout` for splits by their names there; others keep theirs.
+/// Requests splits of `layout` by their names there; others keep theirs.
 std::unique_ptr<Layout> make_renamed_layout(std::unique_ptr<Layout> layout, SplitNames names);
 std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options);
 /// CIFAR-10 and CIFAR-100 as their archives unpack.

@@ -65,7 +65,7 @@ DataFacts facts_of(const Preprocessing& record) {
 
 namespace {
 
-/// Sets options through their rows, which know the ranges.
+/// Sets options through their rows, which check the ranges.
 class Setter {
  public:
   Setter(const std::string& path, Table& table) : path_(path), table_(table) {}

@@ -54,7 +54,7 @@ class Reader {
     for (const auto& [name, value] : choices) {
       if (name == text) return value;
     }
-    refuse(core::format("{} is '{}', which this program does not know", key, core::printable(text)));
+    refuse(core::format("{} is '{}', which this program does not support", key, core::printable(text)));
   }
   void expect(const Json& json, const char* key, const Json& expected) const {
     if (json.at(key) != expected) {

@@ -74,7 +74,7 @@ void choose_target_scale(Draft& draft, const DataFacts& data) {
   draft.choose(draft.options().task.target_scale, list_value_text(scales), "standard deviation in the training split");
 }
 
-/// Prediction, too, must know later what the network has seen.
+/// Recorded, because prediction must open samples of the same kind.
 void note_recognised_clips(Draft& draft, const DataFacts& data) {
   if (!data.has_videos || draft.options().data.dataset != DatasetType::automatic) return;
   draft.replace(draft.options().data.dataset, "clips", "folders of frames in class folders");

@@ -24,7 +24,7 @@ struct RenamedOption {
 /// What in `texts` has an old name, as it is written today; an empty `now` is an option that is gone.
 std::vector<RenamedOption> renamed_options(const OptionTexts& texts);
 
-/// All options by today's names, each written as the table writes it. What the table does not know stays as it is.
+/// All options by today's names, each written as the table writes it. What the table does not have stays as it is.
 OptionTexts in_todays_words(OptionTexts texts);
 
 }  // namespace stoker::config

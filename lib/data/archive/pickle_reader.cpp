@@ -19,7 +19,7 @@ using core::printable;
 
 constexpr uint64_t kMaxPickleValues = 1 << 19;  // a training checkpoint of a thousand parameters has some 60,000
 constexpr uint64_t kMaxPickleItems = 4 << 20;   // of all containers together
-constexpr size_t kLongestName = 200;      // of a module or a global
+constexpr size_t kLongestName = 200;            // of a module or a global
 
 class PickleReader {
  public:

@@ -15,7 +15,7 @@ struct PythonArray {
   std::string type;         ///< "|u1", "<f4", as NumPy writes it
   bool is_fortran = false;  ///< columns first
   std::vector<int64_t> shape;
-  std::string bytes;  ///< as many as type and shape ask for
+  std::string bytes;  ///< as many as type and shape require
 
   /// Throws Error{data}: "<what>: cause".
   [[noreturn]] void fail(const std::string& cause, const std::string& hint) const;

@@ -259,7 +259,8 @@ LabelArray Hdf5File::labels(const std::string& name, int64_t samples) const {
   }
   labels.values.resize(static_cast<size_t>(samples * labels.columns()));
   if (H5Dread(data_set.id(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.values.data()) < 0) {
-    fail("it cannot be read: " + hdf5_library_words(), "h5dump -H -p -d DATASET FILE shows its filters; one that is missing here is undone where it is installed: "
+    fail("it cannot be read: " + hdf5_library_words(),
+         "h5dump -H -p -d DATASET FILE shows its filters; one that is missing here is undone where it is installed: "
          "h5repack -f NONE FILE NEWFILE");
   }
   return labels;

@@ -207,7 +207,7 @@ std::string tar_header_text(const std::string& name, uint64_t size) {
   std::string text = ustar_block("", "pax_header", record.size(), 'x');
   text += record;
   text.append(tar_padding(record.size()), '\0');
-  // Programs that do not know pax see a shortened name, which must not look like that of a folder.
+  // Programs without pax support see a shortened name, which must not look like that of a folder.
   std::string_view shortened = std::string_view(name).substr(0, kName.length);
   while (shortened.size() > 1 && shortened.back() == '/') shortened.remove_suffix(1);
   return text + ustar_block("", shortened, size, '0');

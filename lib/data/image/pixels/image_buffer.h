@@ -40,7 +40,7 @@ struct DecodeLimits {
   double max_seconds = 30;     ///< of one JPEG; generous, since a slow machine must not make an image bad
   bool repair = false;         ///< damaged JPEGs give what their decoder makes of them; see take_repair()
   ValueRange range;            ///< of 16 bits and more
-  SeenValues* seen = nullptr;  ///< takes the numbers that `range` is for; null: nobody asks
+  SeenValues* seen = nullptr;  ///< takes the numbers that `range` is for; null: they are not needed
 };
 
 /// What the decodes of this thread have repaired since the last call, as a reason; empty: nothing.

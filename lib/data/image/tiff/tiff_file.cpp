@@ -26,7 +26,7 @@ struct TiffMemory {
 
 namespace {
 
-/// What libtiff may ask for at once beside the size of the file: tables, and buffers of single codecs.
+/// What libtiff may allocate at once beside the size of the file: tables, and buffers of single codecs.
 constexpr uint64_t kOwnNeeds = 512 << 20;
 
 TiffMemory& memory_of(thandle_t handle) { return *static_cast<TiffMemory*>(handle); }
