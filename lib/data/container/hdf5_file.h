@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an HDF5 file holds and where it lies. The only place that meets the library, on one thread and at the
-// start alone: samples are read without it. In a build without the library every function here throws Error.
+// start alone: samples are read without it.
 #pragma once
 
 #include <cstdint>
