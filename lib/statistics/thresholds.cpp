@@ -88,11 +88,12 @@ LabelCurve curve_of(const RankedSamples& ranked, int64_t label) {
   }
   for (size_t i = 0; i < kCurvePoints; ++i) {
     const double threshold = static_cast<double>(i) / (kCurvePoints - 1);
-    const auto said = static_cast<size_t>(
+    const auto predicted = static_cast<size_t>(
         std::partition_point(scores.begin(), scores.end(), [&](double score) { return score >= threshold; }) -
         scores.begin());
     curve.threshold.push_back(threshold);
-    curve.f1.push_back(said == 0 ? 0 : 2 * hits[said - 1] / (hits[said - 1] + misses[said - 1] + positives));
+    curve.f1.push_back(
+        predicted == 0 ? 0 : 2 * hits[predicted - 1] / (hits[predicted - 1] + misses[predicted - 1] + positives));
   }
   return curve;
 }

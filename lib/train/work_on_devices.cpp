@@ -23,8 +23,8 @@ std::string stopped_elsewhere(const Error& error) {
   return error.kind() == ErrorKind::peer_lost ? engine::stop_signal_in(error.what()) : "";
 }
 
-/// Whether this rank tells the user which one is lost: the first that can.
-bool speaks_of(const std::string& lost, const RankPlace& place) {
+/// Whether this rank reports the lost one to the user: the first that can.
+bool reports_lost(const std::string& lost, const RankPlace& place) {
   const bool is_root = lost.find("rank 0 ") != std::string::npos && lost.find(" failed: ") == std::string::npos;
   return place.starter != "train" && place.rank == (is_root ? 1 : 0);
 }
@@ -39,7 +39,7 @@ Outcome stopped_before(const std::string& signal, const RankPlace& place, int64_
 
 Outcome work_with_others(const config::Options& options, const RankPlace& place, const RankWork& work) {
   set_rank_of_crashes(place.rank);
-  // It says what became of a lost rank, and writes the last line, behind what all ranks say.
+  // The starter reports a lost rank, and writes the last line after the messages of all ranks.
   const bool has_starter = place.starter == "train";
   const auto end_quietly = [](const Error& error) {
     core::log_debug("{}", error.what());
@@ -71,7 +71,7 @@ Outcome work_with_others(const config::Options& options, const RankPlace& place,
     if (const std::string signal = stopped_elsewhere(error); !signal.empty()) {
       return stopped_before(signal, place, options.run.stop_exit_code);
     }
-    if (error.kind() != ErrorKind::peer_lost || speaks_of(error.what(), place)) throw;
+    if (error.kind() != ErrorKind::peer_lost || reports_lost(error.what(), place)) throw;
     return end_quietly(error);
   }
 }

@@ -13,9 +13,9 @@ namespace stoker::train {
 
 /// What one of several ranks does.
 using RankWork = std::function<Outcome(const JoinedRanks& ranks)>;
-/// Joins the other ranks and does `work`. What ends this rank ends all, and they learn why: the first that cannot go on
-/// says why on its console and in the last line, the others keep it in their logs. Throws what ends the process where
-/// it is to say so.
+/// Joins the other ranks and does `work`. What ends this rank ends all, and they learn why: the first that cannot
+/// continue reports the cause on its console and in the last line, the others keep it in their logs. Throws what ends
+/// the process where it is to report it.
 Outcome work_with_others(const config::Options& options, const RankPlace& place, const RankWork& work);
 
 /// Does `work` alone, as one of several ranks, or, with --devices, starts the ranks that do it (`argv` again) and waits

@@ -79,7 +79,7 @@ TEST_F(ExportTest, ACheckFailsWhereAnotherReaderPredictsOtherwise) {
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 78);
   const std::string output = content_of_file(work_ / "output");
-  EXPECT_NE(output.find("Liar 1 says otherwise: predictions differ by up to"), std::string::npos) << output;
+  EXPECT_NE(output.find("Liar 1 disagrees: predictions differ by up to"), std::string::npos) << output;
 }
 
 TEST_F(ExportTest, TorchScriptRunsInPythonWithTheNumbersOfTheVectors) {

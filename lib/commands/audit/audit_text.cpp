@@ -96,7 +96,7 @@ std::string suspects_text(const Audited& audited) {
     for (size_t k = 0; k < std::min(kExamples, of.most_suspect.size()); ++k) {
       text += suspect_line(audited, of.most_suspect[k]);
     }
-    constexpr double kWeak = 80;  // per cent of labels that a network says
+    constexpr double kWeak = 80;  // percent of labels that a network predicts
     if (of.agreed >= 0 && percent(of.agreed, of.judged) < kWeak) {
       text += "            a network that disagrees so often suspects many right labels: train it further\n";
     }

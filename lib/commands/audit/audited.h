@@ -15,15 +15,15 @@ namespace stoker::train {
 struct LabelSuspect {
   data::SampleAt at;
   double loss = 0;         ///< mean over checkpoints
-  std::string looks_like;  ///< the class, or the numbers, that the last of them says
+  std::string looks_like;  ///< the class, or the numbers, that the last of them predicts
   double confidence = 0;   ///< in that class, 0 to 1; NaN where numbers are learned
 };
 
-/// What a run says of the labels of one split.
+/// How the labels of one split compare with the predictions of a run.
 struct SplitSuspects {
   int64_t judged = 0;                      ///< samples with a loss
   int64_t estimated_wrong = 0;             ///< labels that look wrong; -1: numbers are learned, nothing is estimated
-  int64_t agreed = -1;                     ///< labels that the last network says, too; -1 likewise
+  int64_t agreed = -1;                     ///< labels that the last network predicts; -1 likewise
   std::vector<LabelSuspect> most_suspect;  ///< the largest loss first
 };
 

@@ -24,7 +24,7 @@ constexpr float kNotJudged = -1;  // no loss is negative
 /// What is kept of each sample of a split.
 struct Judgement {
   std::vector<double> loss_sum;    ///< over checkpoints; < 0: a sample that could not be read
-  std::vector<int32_t> said;       ///< class, by the last checkpoint; empty where numbers are learned
+  std::vector<int32_t> predicted;  ///< class, by the last checkpoint; empty where numbers are learned
   std::vector<float> confidence;   ///< in that class
   std::vector<float> in_label;     ///< confidence in the class of the label
   std::vector<float> predictions;  ///< [n, targets], where numbers are learned
@@ -41,16 +41,16 @@ void judge(const LoadedModel& loaded, const data::Source& source, const data::Ba
   const engine::TaskSpec spec = task_spec(loaded.options());
   const torch::Tensor losses = engine::sample_losses(spec, *loaded.task, outputs, batch);  // float32 [B]
   const torch::Tensor predictions = loaded.task->predictions(outputs).to(torch::kCPU).contiguous();
-  torch::Tensor probabilities, best, said;
+  torch::Tensor probabilities, best, predicted;
   if (source.num_targets() == 0) {
     probabilities = class_probabilities(predictions).contiguous();
-    std::tie(best, said) = probabilities.max(1);
+    std::tie(best, predicted) = probabilities.max(1);
   }
   for (int64_t i = 0; i < losses.size(0); ++i) {
     const auto at = static_cast<size_t>(batch.samples[static_cast<size_t>(i)]);
     judgement.loss_sum[at] = std::max(0.0, judgement.loss_sum[at]) + double{losses.data_ptr<float>()[i]};
     if (source.num_targets() == 0) {
-      judgement.said[at] = static_cast<int32_t>(said.data_ptr<int64_t>()[i]);
+      judgement.predicted[at] = static_cast<int32_t>(predicted.data_ptr<int64_t>()[i]);
       judgement.confidence[at] = best.data_ptr<float>()[i];
       judgement.in_label[at] =
           probabilities.data_ptr<float>()[i * probabilities.size(1) + source.label(static_cast<int64_t>(at))];
@@ -69,15 +69,15 @@ Judgement empty_judgement(const data::Source& source) {
   if (source.num_targets() > 0) {
     judgement.predictions.assign(n * static_cast<size_t>(source.num_targets()), 0);
   } else {
-    judgement.said.assign(n, 0);
+    judgement.predicted.assign(n, 0);
     judgement.confidence.assign(n, 0);
     judgement.in_label.assign(n, 0);
   }
   return judgement;
 }
 
-/// Labels of which another class is said with the confidence that is usual for that class: the diagonal is left out of
-/// the "confident joint" of Northcutt, Jiang, Chuang, "Confident Learning", JAIR 2021.
+/// Labels for which another class is predicted with the confidence that is usual for that class: the diagonal is left
+/// out of the "confident joint" of Northcutt, Jiang, Chuang, "Confident Learning", JAIR 2021.
 int64_t estimated_wrong(const data::Source& source, const Judgement& judgement) {
   const auto classes = static_cast<size_t>(source.num_classes());
   std::vector<double> usual(classes), count(classes);
@@ -89,9 +89,10 @@ int64_t estimated_wrong(const data::Source& source, const Judgement& judgement) 
   }
   int64_t wrong = 0;
   for (int64_t i = 0; i < source.size(); ++i) {
-    const auto at = static_cast<size_t>(i), said = static_cast<size_t>(judgement.said[at]);
-    if (judgement.loss_sum[at] < 0 || said >= classes || static_cast<int64_t>(said) == source.label(i)) continue;
-    wrong += count[said] > 0 && judgement.confidence[at] >= usual[said] / count[said] ? 1 : 0;
+    const auto at = static_cast<size_t>(i), predicted = static_cast<size_t>(judgement.predicted[at]);
+    if (judgement.loss_sum[at] < 0 || predicted >= classes || static_cast<int64_t>(predicted) == source.label(i))
+      continue;
+    wrong += count[predicted] > 0 && judgement.confidence[at] >= usual[predicted] / count[predicted] ? 1 : 0;
   }
   return wrong;
 }
@@ -100,15 +101,16 @@ int64_t agreed_labels(const data::Source& source, const Judgement& judgement) {
   int64_t agreed = 0;
   for (int64_t i = 0; i < source.size(); ++i) {
     const auto at = static_cast<size_t>(i);
-    agreed += judgement.loss_sum[at] >= 0 && judgement.said[at] == source.label(i) ? 1 : 0;
+    agreed += judgement.loss_sum[at] >= 0 && judgement.predicted[at] == source.label(i) ? 1 : 0;
   }
   return agreed;
 }
 
-std::string said_text(const data::Source& source, const Judgement& judgement, size_t at) {
+std::string predicted_text(const data::Source& source, const Judgement& judgement, size_t at) {
   if (source.num_targets() == 0) {
-    const auto said = static_cast<size_t>(judgement.said[at]);
-    return said < source.class_names().size() ? core::printable(source.class_names()[said]) : core::format("{}", said);
+    const auto predicted = static_cast<size_t>(judgement.predicted[at]);
+    return predicted < source.class_names().size() ? core::printable(source.class_names()[predicted])
+                                                   : core::format("{}", predicted);
   }
   constexpr size_t kShown = 6;
   const auto targets = static_cast<size_t>(source.num_targets());
@@ -139,7 +141,7 @@ SplitSuspects suspects_of(const data::Source& source, int64_t split, const Judge
     const size_t at = order[i];
     suspects.most_suspect.push_back({{split, static_cast<int64_t>(at)},
                                      judgement.loss_sum[at] / static_cast<double>(checkpoints),
-                                     said_text(source, judgement, at),
+                                     predicted_text(source, judgement, at),
                                      judgement.confidence.empty() ? std::nan("") : double{judgement.confidence[at]}});
   }
   return suspects;

@@ -33,7 +33,7 @@ constexpr double kStorageSeconds = 1;
 
 void read_driver(CheckFacts& facts) {
   const observe::Nvml nvml;
-  facts.nvml_trouble = nvml.trouble();
+  facts.nvml_failure = nvml.failure();
   facts.driver_version = nvml.driver_version();
   facts.driver_devices = nvml.device_names();
 }
@@ -56,7 +56,7 @@ void measure_storage(const config::Configuration& configuration, CheckFacts& fac
     facts.storage = data::probe_storage(facts.data_dir, kStorageSeconds);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::no_input) throw;
-    facts.storage_trouble = error.what();
+    facts.storage_error = error.what();
     if (configuration.flags.names_data) facts.missing.push_back(error.what());
   }
 }
@@ -88,7 +88,7 @@ bool look_at_data(const config::Configuration& configuration, bool all_files, Ch
     if (error.kind() != ErrorKind::no_input && error.kind() != ErrorKind::data && error.kind() != ErrorKind::config) {
       throw;
     }
-    facts.files_trouble = error.what();
+    facts.files_error = error.what();
   }
   return std::any_of(facts.files.begin(), facts.files.end(), [](const auto& split) { return split.second.bad > 0; });
 }
@@ -106,7 +106,7 @@ void learn_data_or_go_on(Settings& settings) {
   settings.learn_network();
 }
 
-/// Trains for a moment as the configuration says, on its data, and keeps nothing.
+/// Trains for a moment with the given configuration, on its data, and keeps nothing.
 plan::EpochEstimate estimate_epoch(Settings& settings) {
   const config::DataOptions& given = settings.given_data();
   const data::Datasets datasets = data::open_datasets(given);

@@ -92,15 +92,15 @@ std::string device_lines(const CheckFacts& facts) {
                    device.native_bfloat16 ? "native" : "emulated");
   }
   if (text.empty()) text = "device    cpu; no CUDA device that LibTorch could use\n";
-  text += facts.nvml_trouble.empty()
+  text += facts.nvml_failure.empty()
               ? format("driver    NVIDIA {}, sees {}\n", facts.driver_version.empty() ? "n/a" : facts.driver_version,
                        facts.driver_devices.empty() ? "no device" : core::list_text(facts.driver_devices))
-              : format("driver    n/a ({})\n", facts.nvml_trouble);
+              : format("driver    n/a ({})\n", facts.nvml_failure);
   return text;
 }
 
 std::string storage_line(const CheckFacts& facts) {
-  if (!facts.storage) return format("storage   n/a ({})\n", facts.storage_trouble);
+  if (!facts.storage) return format("storage   n/a ({})\n", facts.storage_error);
   const data::StorageSpeed& storage = *facts.storage;
   const std::string from =
       storage.dropped ? "storage" : "memory (the page cache did not let go: storage was not measured)";
@@ -203,7 +203,7 @@ std::string check_text(const CheckFacts& facts) {
                    1e3 * facts.threads.worst_handover_seconds);
   text += storage_line(facts);
   for (const auto& [what, check] : facts.files) text += format("files     {}\n", data::file_check_text(check, what));
-  if (!facts.files_trouble.empty()) text += format("files     not looked at: {}\n", facts.files_trouble);
+  if (!facts.files_error.empty()) text += format("files     not looked at: {}\n", facts.files_error);
   if (facts.estimate) text += estimate_line(*facts.estimate);
   for (const Advice& advice : advice_from(facts)) text += format("try       {}: {}\n", advice.flag, advice.reason);
   for (const std::string& warning : warnings_from(facts)) text += "warning   " + warning + "\n";
@@ -232,7 +232,7 @@ core::Json check_json(const CheckFacts& facts) {
                {"ram_bytes", machine.ram_bytes},
                {"ram_available_bytes", machine.ram_available_bytes},
                {"device", facts.device},
-               {"driver", facts.nvml_trouble.empty() ? text_or_null(facts.driver_version) : Json(nullptr)},
+               {"driver", facts.nvml_failure.empty() ? text_or_null(facts.driver_version) : Json(nullptr)},
                {"driver_devices", facts.driver_devices},
                {"blas",
                 {{"name", facts.blas.name},

@@ -23,7 +23,7 @@ struct CheckFacts {
   bool cuda_build = false;
   core::MachineFacts machine;  ///< with the accelerators that LibTorch sees
   std::string device;          ///< the one measured: "cpu", "cuda:0"
-  std::string nvml_trouble;    ///< empty: the driver answers
+  std::string nvml_failure;    ///< empty: the driver answers
   std::string driver_version;
   std::vector<std::string> driver_devices;
   engine::BlasFacts blas;
@@ -32,9 +32,9 @@ struct CheckFacts {
   engine::ThreadSpeed threads;
   std::string data_dir;
   std::optional<data::StorageSpeed> storage;
-  std::string storage_trouble;                                 ///< why there is none
+  std::string storage_error;                                   ///< why there is none
   std::vector<std::pair<std::string, data::FileCheck>> files;  ///< of each split, with what its samples are called
-  std::string files_trouble;                                   ///< why there are none; empty: none were asked for
+  std::string files_error;                                     ///< why there are none; empty: none were asked for
   std::optional<plan::EpochEstimate> estimate;
   int64_t num_workers = 0;           ///< what auto takes
   std::vector<std::string> given;    ///< "--threads 2": what was asked for, which is no advice

@@ -45,12 +45,13 @@ std::string interval_text(const statistics::Interval& interval, engine::MetricUn
 std::string calibration_line(const statistics::Calibration& calibration) {
   const bool is_finding = calibration.ece > calibration.chance_ece;
   const char* const verdict = !is_finding                                  ? "no more than chance"
-                              : calibration.confidence > calibration.right ? "too sure of itself"
-                              : calibration.confidence < calibration.right ? "surer than it says"
+                              : calibration.confidence > calibration.right ? "overconfident"
+                              : calibration.confidence < calibration.right ? "underconfident"
                                                                            : "off";
-  return format("calibration  says {:.1f}%, is right in {:.1f}%; ECE {:.2f} points, {} (chance alone: up to {:.2f})",
-                100 * calibration.confidence, 100 * calibration.right, 100 * calibration.ece, verdict,
-                100 * calibration.chance_ece);
+  return format(
+      "calibration  mean confidence {:.1f}%, accuracy {:.1f}%; ECE {:.2f} points, {} (chance alone: up to {:.2f})",
+      100 * calibration.confidence, 100 * calibration.right, 100 * calibration.ece, verdict,
+      100 * calibration.chance_ece);
 }
 
 std::string threshold_text(const char* figure, const statistics::BestThreshold& best) {
@@ -96,7 +97,7 @@ std::string difference_line(const statistics::Comparison::Difference& metric, en
   const char* const points = unit == engine::MetricUnit::percent ? " points" : unit_text(unit);
   const int winner = metric.winner();
   if (winner == 0) {
-    return format("  {:<12} no difference can be told: {}{} {}", metric.name, number_text(metric.difference(), unit),
+    return format("  {:<12} no significant difference: {}{} {}", metric.name, number_text(metric.difference(), unit),
                   points, interval);
   }
   const statistics::Interval& of = metric.interval;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train eval`: what a checkpoint says of labelled images, and how sure that is.
+// `train eval`: metrics of a checkpoint on labelled images, and their uncertainty.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -44,7 +44,7 @@ void require_same_classes(const data::Source& source, const std::vector<std::str
       "evaluate on data with the same classes, in folders or labels of the same names");
 }
 
-/// The split that eval is asked for, of the classes that the network knows.
+/// The requested split, with the classes of the network.
 std::shared_ptr<const data::Source> open_labelled(const EvalFlags& flags, const config::Configuration& given,
                                                   const std::vector<std::string>& trained) {
   const config::DataOptions& options = given.options.data;
@@ -115,7 +115,7 @@ core::Json figures_json(const LoadedModel& loaded, const Sureness& sureness) {
 }
 
 /// Averages over classes count one without samples as 0, as scikit-learn does for a given list of labels.
-void say_absent_classes(const LoadedModel& loaded) {
+void log_absent_classes(const LoadedModel& loaded) {
   const data::Source& source = *loaded.source;
   if (source.num_targets() > 0) return;
   std::vector<bool> is_there(loaded.saved.class_names.size(), false);
@@ -128,14 +128,14 @@ void say_absent_classes(const LoadedModel& loaded) {
       absent, is_there.size());
 }
 
-void say_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine::EvalReport& report,
+void log_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine::EvalReport& report,
                  const Sureness& sureness) {
   core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
   std::string figures =
       format("{} {}  loss {:.4f}", data::item_word(*loaded.source).several, report.images, report.loss);
   for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
   core::log_info("{}", figures);
-  say_absent_classes(loaded);
+  log_absent_classes(loaded);
   if (sureness.certainty.settings.resamples > 0) {
     for (const std::string& line : certainty_lines(sureness.certainty, report, label_names(loaded))) {
       core::log_info("{}", line);
@@ -150,9 +150,9 @@ void say_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine
 
 /// Whether `folder` is where the report of the run looks for an evaluation.
 bool belongs_to_report(const std::string& folder, const std::string& run) {
-  std::error_code trouble;
-  const auto whole = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, trouble); };
-  return whole(folder) == whole(run + "/eval") && !trouble;
+  std::error_code error;
+  const auto whole = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, error); };
+  return whole(folder) == whole(run + "/eval") && !error;
 }
 
 /// Everything as files of a folder.
@@ -214,7 +214,7 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
                            config::eval_metric_name(metric),
                            report.value_of(metric)};
   if (!ranks.is_root()) return outcome;
-  say_figures(flags, loaded, report, sureness);
+  log_figures(flags, loaded, report, sureness);
   if (!flags.output.empty()) write_figures(flags, loaded, report, sureness, gathered.samples(), *table);
   if (flags.json) {
     write_result("-", figures_json(loaded, sureness).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");

@@ -32,10 +32,11 @@ std::vector<data::BadSample> predict_together(const JoinedRanks& ranks, const Lo
 }
 
 void add_results(const LoadedModel& loaded, const data::Batch& batch, const torch::Tensor& outputs, ImageTable& table) {
-  const torch::Tensor raw = outputs.to(torch::kCPU).contiguous();                             // float32 [B, outputs]
-  const torch::Tensor said = loaded.task->predictions(outputs).to(torch::kCPU).contiguous();  // float32 [B, names]
-  const torch::Tensor labels = batch.labels.to(torch::kCPU);                                  // int64 [B]
-  const torch::Tensor targets = batch.targets.to(torch::kCPU).contiguous();                   // float32 [B, T]
+  const torch::Tensor raw = outputs.to(torch::kCPU).contiguous();  // float32 [B, outputs]
+  const torch::Tensor predictions =
+      loaded.task->predictions(outputs).to(torch::kCPU).contiguous();        // float32 [B, names]
+  const torch::Tensor labels = batch.labels.to(torch::kCPU);                 // int64 [B]
+  const torch::Tensor targets = batch.targets.to(torch::kCPU).contiguous();  // float32 [B, T]
   if (raw.dim() != 2 || raw.size(0) != labels.size(0) || raw.size(1) != loaded.task->num_outputs()) {
     throw core::Error(core::ErrorKind::data,
                       core::format("{}: the network gives other outputs for some images than for others",
@@ -47,7 +48,7 @@ void add_results(const LoadedModel& loaded, const data::Batch& batch, const torc
     result.label = labels.data_ptr<int64_t>()[i];
     result.targets = targets.data_ptr<float>() + i * targets.size(1);
     result.outputs = raw.data_ptr<float>() + i * raw.size(1);
-    result.predictions = said.data_ptr<float>() + i * said.size(1);
+    result.predictions = predictions.data_ptr<float>() + i * predictions.size(1);
     table.add(result);
   }
 }

@@ -21,7 +21,7 @@ std::vector<std::string> output_names(const LoadedModel& loaded);
 
 Outcome print_config(const LoadedModel& loaded);
 
-/// A batch with what the network makes of it; the loader knows the images that were left out so far.
+/// A batch with what the network makes of it; the loader counts the images that were left out so far.
 using LoadedVisitor = std::function<void(const data::Batch&, const torch::Tensor& outputs, const data::Loader&)>;
 
 /// Visits all batches in order: of several ranks each computes its share, and all visit all of them. Returns the bad

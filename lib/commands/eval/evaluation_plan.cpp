@@ -52,7 +52,7 @@ plan::PlanInputs known_sizes(const EvaluationParts& parts) {
   return inputs;
 }
 
-/// Bytes that so many images take. Nothing where the network cannot be tried this way: evaluation will say why.
+/// Bytes by number of images. Nothing where the network cannot be tried this way: evaluation reports the reason.
 /// `max_images`: of a batch. `held`, `free`: bytes of the memory that they take.
 std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64_t max_images, int64_t held,
                                              int64_t free) {
@@ -69,7 +69,7 @@ std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64
     core::log_debug("activations are not known: {}", engine::short_text_of(error));
     if (!engine::is_out_of_memory(error, engine::free_memory_share(parts.device))) return {};
   }
-  // So many did not fit, or more. They count as more than there is, whatever this process gives back meanwhile.
+  // `tried` images or more did not fit. They count as more than there is, whatever this process gives back meanwhile.
   const int64_t tried = std::min<int64_t>(2, max_images);
   return [=](int64_t images) { return images < tried ? free / tried * images : held + free + 1; };
 }
@@ -89,7 +89,7 @@ int64_t result_bytes(const EvaluationParts& parts, int64_t batch) {
 
 }  // namespace
 
-plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& room) {
+plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& budget) {
   plan::PlanInputs inputs = known_sizes(parts);
   const auto add_results = [&] {
     inputs.evaluation_bytes = [of = inputs.evaluation_bytes, &parts](int64_t images) {
@@ -97,11 +97,11 @@ plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::Me
     };
   };
   const int64_t images = std::min(inputs.val_batch_size, inputs.val_images);
-  const int64_t held = inputs.on_cpu() ? room.host_held_bytes : room.device_held_bytes;
-  const int64_t free = inputs.on_cpu() ? room.host_free_bytes : room.device_free_bytes;
+  const int64_t held = inputs.on_cpu() ? budget.host_held_bytes : budget.device_held_bytes;
+  const int64_t free = inputs.on_cpu() ? budget.host_free_bytes : budget.device_free_bytes;
   const bool may_matter = images * inputs.input_bytes > free / max_times_input(parts.model, shape_of(parts).channels);
   add_results();
-  if (!may_matter || !plan::shortage(plan::make_memory_plan(inputs), room).empty()) return inputs;
+  if (!may_matter || !plan::shortage(plan::make_memory_plan(inputs), budget).empty()) return inputs;
   if (const auto bytes = probed_bytes(parts, images, held, free)) {
     inputs.evaluation_bytes = bytes;
     add_results();

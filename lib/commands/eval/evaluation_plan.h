@@ -20,8 +20,8 @@ struct EvaluationParts {
 };
 
 /// Weights, the batches that the loader holds, and the network's input; activations, too, by trying a few images, where
-/// they may matter in `room`: where a network that holds some hundred times its input would not fit. Images that do not
-/// fit when they are tried count as more than what is free.
-plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& room);
+/// they may matter in `budget`: where a network that holds some hundred times its input would not fit. Images that do
+/// not fit when they are tried count as more than what is free.
+plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& budget);
 
 }  // namespace stoker::train

@@ -16,7 +16,7 @@
 namespace stoker::train {
 namespace {
 
-/// Channels that the first convolution takes; 0 where that cannot be told.
+/// Channels that the first convolution takes; 0: unknown.
 int64_t input_channels(const std::vector<model::NamedTensor>& weights) {
   for (const model::NamedTensor& weight : weights) {
     if (weight.tensor.dim() == 4) return weight.tensor.size(1);  // [out, in, height, width]
@@ -76,8 +76,8 @@ std::string shape_text(const data::SampleShape& shape) {
   return core::format("{} x {} x {}", shape.channels, shape.height, shape.width);
 }
 
-/// A network that was trained on numbers of one shape, as HDF5 files hold them, knows no photographs, and the other way
-/// round. One that was trained on pairs of frames sees nothing in place of the other view.
+/// A network that was trained on numbers of one shape, as HDF5 files hold them, accepts no photographs, and the other
+/// way round. One that was trained on pairs of frames sees nothing in place of the other view.
 void refuse_other_samples(const LoadedModel& loaded) {
   if (loaded.saved.preprocess.is_null()) return;
   const auto trained = config::preprocessing_from_json(loaded.saved.preprocess, loaded.saved.path);
@@ -115,7 +115,7 @@ void refuse_other_samples(const LoadedModel& loaded) {
 void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel& loaded) {
   const config::ResolvedOptions& options = loaded.options();
   const int64_t resident_before = settled_resident_bytes();
-  if (!ranks.is_root()) ranks.wait_for_all();  // what is wrong with the data is said once, by the root
+  if (!ranks.is_root()) ranks.wait_for_all();  // errors in the data are reported once, by the root
   loaded.source = open(*loaded.given, loaded.saved.class_names);
   if (ranks.is_root()) ranks.wait_for_all();
   const int64_t data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
@@ -130,9 +130,9 @@ void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel&
                 [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); });
   loaded.model = build_model(options, loaded.device);
   engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
-  const plan::MemoryBudget room = memory_room(loaded.device, ranks.place().local_size);
+  const plan::MemoryBudget budget = memory_budget(loaded.device, ranks.place().local_size);
   const EvaluationParts parts = {options, *loaded.source, *loaded.model, *loaded.task, loaded.device, data_bytes};
-  plan::refuse_evaluation_that_does_not_fit(measure_evaluation(parts, room), room, options.run.plan_check);
+  plan::refuse_evaluation_that_does_not_fit(measure_evaluation(parts, budget), budget, options.run.plan_check);
 }
 
 }  // namespace stoker::train

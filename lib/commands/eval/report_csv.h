@@ -21,16 +21,16 @@ struct ImageResult {
   const float* predictions = nullptr;  ///< see engine::Task::predictions
 };
 
-/// What a table shows of each image besides its path and what the network says.
+/// Columns of a table besides the path and the prediction.
 struct TableColumns {
   bool truth = false, logits = false;
   bool errors = false;         ///< a last column, "error": empty, or why the image could not be read
   bool probabilities = false;  ///< multiclass: of every class
   int64_t top_k = 1;           ///< multiclass: classes that are named
-  bool json = false;           ///< an object per line in the place of CSV, with the columns as keys
+  bool json = false;           ///< an object per line instead of CSV, with the columns as keys
 };
 
-/// One row per image: path, what is true (if known), what the network says, and with `logits` its raw outputs.
+/// One row per image: path, the truth (if known), the prediction, and with `logits` its raw outputs.
 class ImageTable {
  public:
   virtual ~ImageTable() = default;

@@ -43,7 +43,7 @@ struct FileFormat {
 };
 constexpr FileFormat kFormats[] = {{"onnx", ".onnx"}, {"torchscript", ".pt"}, {"safetensors", ".safetensors"}};
 
-/// As --format says, or the ending of --output.
+/// From --format, or the ending of --output.
 const FileFormat& format_of(const ExportFlags& flags) {
   const std::string ending = fs::path(flags.output).extension().string();
   for (const FileFormat& known : kFormats) {
@@ -114,7 +114,7 @@ std::string onnx_file(const deploy::TracedNetwork& traced, const ExportedNetwork
   return deploy::onnx_bytes(model);
 }
 
-/// A file, and how to ask the network in it.
+/// A file, and how to run the network in it.
 struct Exported {
   std::string bytes;
   std::string reader;  ///< who `run` is
@@ -141,19 +141,18 @@ Exported as_traced(const ExportedNetwork& network, const torch::Tensor& inputs, 
           [traced](const torch::Tensor& input) { return traced.forward(input); }};
 }
 
-/// What another implementation says, against this program.
+/// Requires the predictions of another implementation to be those of this program.
 void compare(const ExportedNetwork& network, const torch::Tensor& outputs, const torch::Tensor& expected,
              const std::string& reader, double tolerance) {
-  const torch::Tensor said = network.predictions_of(outputs.reshape_as(expected)),
+  const torch::Tensor other = network.predictions_of(outputs.reshape_as(expected)),
                       own = network.predictions_of(expected);
-  const double difference = (said - own).abs().max().item<double>();
+  const double difference = (other - own).abs().max().item<double>();
   const int64_t samples = expected.size(0);
   if (!(difference <= tolerance)) {
-    throw Error(
-        ErrorKind::config,
-        format("--check: {} says otherwise: predictions differ by up to {:.3g} on {} samples; {:.0e} is allowed",
-               reader, difference, samples, tolerance),
-        "the file was written all the same; please report this");
+    throw Error(ErrorKind::config,
+                format("--check: {} disagrees: predictions differ by up to {:.3g} on {} samples; {:.0e} is allowed",
+                       reader, difference, samples, tolerance),
+                "the file was still written; please report this");
   }
   core::log_info("checked   {} agrees on {} samples: predictions differ by at most {:.2g}", reader, samples,
                  difference);

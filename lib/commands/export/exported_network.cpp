@@ -62,7 +62,7 @@ std::string ExportedNetwork::input_description() const {
                             : record_.frames > 0 ? "clips, "
                                                  : "";
   if (boundary_.bytes_in) return core::format("{}bytes [batch, ..., height, width, channels]{}", clips, order);
-  return core::format("{}normalised as preprocess says, [batch, ..., channels, height, width]{}", clips, order);
+  return core::format("{}normalised as in preprocess, [batch, ..., channels, height, width]{}", clips, order);
 }
 
 std::string ExportedNetwork::output_description() const {

@@ -15,7 +15,7 @@ namespace stoker::train {
 
 struct ExportBoundary {
   bool bytes_in = false;         ///< uint8 [B, H, W, C]; else normalised float32 [B, C, H, W]. Clips: T after B
-  bool predictions_out = false;  ///< what Task::predictions() says; else raw outputs
+  bool predictions_out = false;  ///< those of Task::predictions(); else raw outputs
 };
 
 class ExportedNetwork {
@@ -35,9 +35,9 @@ class ExportedNetwork {
   torch::Tensor forward(const torch::Tensor& input) const;
   /// From the run's normalised images, float32 [B, C, H, W], to what the exported network takes of them.
   torch::Tensor input_of(const torch::Tensor& normalised) const;
-  /// What this program says of normalised images, with the exported network's boundary: float32 [B, outputs].
+  /// Outputs of this program for normalised images, with the exported network's boundary: float32 [B, outputs].
   torch::Tensor expected(const torch::Tensor& normalised) const;
-  /// What an output says: predictions, whatever the boundary.
+  /// Predictions of an output, whatever the boundary.
   torch::Tensor predictions_of(const torch::Tensor& output) const;
   /// `count` made-up samples, the same ones in each call: normalised.
   torch::Tensor made_up(int64_t count) const;

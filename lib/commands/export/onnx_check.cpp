@@ -54,7 +54,7 @@ OnnxAnswers run_onnx(const std::string& path, const torch::Tensor& inputs) {
   const int code = core::run_child({{program, path, questions, answers}});
   if (code != 0) {
     throw Error(ErrorKind::config, core::format("--check: {} could not run {}", kChecker, core::printable(path)),
-                "what it says stands above; another reader may know more than this one");
+                "its messages are above; another reader may support more operators");
   }
   const std::string bytes = core::read_file(answers, kMaxAnswers);
   const size_t line_end = bytes.find('\n');

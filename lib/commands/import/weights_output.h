@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of tensors that verbs write for people.
+// Files of tensors that commands write for people.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace stoker::train {
 
-/// A safetensors file, whole or not at all, in the place of one of that name. Throws io, cannot_create, permission.
+/// A safetensors file, whole or not at all, replacing one of that name. Throws io, cannot_create, permission.
 void replace_safetensors(const std::string& path, const std::vector<model::NamedTensor>& tensors,
                          const std::map<std::string, std::string>& metadata);
 

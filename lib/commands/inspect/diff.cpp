@@ -26,7 +26,7 @@ Json texts_json(const std::vector<DifferentText>& texts) {
   return list;
 }
 
-void say_setup(const DifferentSetup& setup, Json& json) {
+void log_setup(const DifferentSetup& setup, Json& json) {
   core::log_info("options   {}", setup.options.empty() ? "the same" : "");
   for (const DifferentText& option : setup.options) {
     core::log_info("  --{}: {} / {}", option.name, shown_or_none(option.a), shown_or_none(option.b));
@@ -50,7 +50,7 @@ bool is_same(const DifferentSetup& setup) {
 /// Returns whether nothing differs.
 bool diff_checkpoints(const std::string& a, const std::string& b, Json& json) {
   const DifferentSetup setup = compare_setups(a, b);
-  say_setup(setup, json);
+  log_setup(setup, json);
   const engine::StateDifference state =
       engine::compare_states(engine::read_trained_state(a), engine::read_trained_state(b));
   json["tensors"] = {{"compared", state.tensors}, {"different", state.different}, {"only_one", state.only_one}};
@@ -66,7 +66,7 @@ bool diff_checkpoints(const std::string& a, const std::string& b, Json& json) {
   return state.is_equal() && is_same(setup);
 }
 
-void say_parting(const Parting& parting, const Window& window, Json& json) {
+void log_parting(const Parting& parting, const Window& window, Json& json) {
   if (parting.what.empty()) {
     core::log_info("parted    after update {}, at update {} at the latest; computed again, both are the same",
                    window.equal, window.different);
@@ -89,7 +89,7 @@ bool diff_runs(const Context& context, const std::string& path_a, const std::str
   bool same = true;
   if (!a.checkpoints.empty() && !b.checkpoints.empty()) {
     const DifferentSetup setup = compare_setups(a.checkpoints.rbegin()->second, b.checkpoints.rbegin()->second);
-    say_setup(setup, json);
+    log_setup(setup, json);
     same = is_same(setup);
   }
   const Window window = compare_records(a, b);
@@ -107,7 +107,7 @@ bool diff_runs(const Context& context, const std::string& path_a, const std::str
   core::log_info("records   agree up to update {}, differ at update {}: computing {} again in both", window.equal,
                  window.different, core::count_text(window.different - window.equal));
   try {
-    say_parting(find_parting(context.line, a, b, window), window, json);
+    log_parting(find_parting(context.line, a, b, window), window, json);
   } catch (const Error& error) {
     core::log_warning("the updates in between cannot be computed again: {}", error.text());
     core::log_info("parted    after update {}, at update {} at the latest", window.equal, window.different);

@@ -18,7 +18,7 @@ struct Blame {
   int64_t not_finite_at = 0;          ///< divergence: the update whose numbers are the first that are not finite
   std::string cause;                  ///< in words
   std::vector<SampleRecord> samples;  ///< that stand out in it, the worst first; empty: none does
-  std::string layer;                  ///< in which it shows first; empty: cannot be told
+  std::string layer;                  ///< in which it shows first; empty: unknown
   bool by_skipping = false;           ///< the run ended since float16 gradients overflowed in every update
 };
 

@@ -14,7 +14,7 @@ struct ReplayFlags {
 };
 struct VerifyFlags {
   std::string run;
-  int64_t stretches = 3;  ///< between checkpoints, that are computed again; 0: all
+  int64_t segments = 3;  ///< between checkpoints, that are computed again; 0: all
   bool json = false;
 };
 struct DiffFlags {

@@ -69,15 +69,15 @@ Command verify_command() {
   Command command =
       part("verify", "RUN [--stretches K]", "Computes parts of a run again and compares them with its checkpoints.");
   command.words = {run_word(flags->run)};
-  config::Flag stretches =
-      flag("stretches", "K", "Stretches between checkpoints to compute again, drawn at random, or all (default: 3).",
-           flags->stretches, 1, kMaxUpdate);
-  stretches.store = [flags, number = stretches.store](const std::string& text) {
+  config::Flag segments =
+      flag("stretches", "K", "Checkpoint intervals to compute again, drawn at random, or all (default: 3).",
+           flags->segments, 1, kMaxUpdate);
+  segments.store = [flags, number = segments.store](const std::string& text) {
     if (text != "all") return number(text);
-    flags->stretches = 0;
+    flags->segments = 0;
     return std::string();
   };
-  command.flags = {stretches, json_flag(flags->json)};
+  command.flags = {segments, json_flag(flags->json)};
   attach(command, verify, flags);
   return command;
 }

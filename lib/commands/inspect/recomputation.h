@@ -22,7 +22,7 @@
 namespace stoker::train {
 
 /// "": what read the images and computed when update number `update` was done is what does so now, as far as the run
-/// says. Else which of it differs: the decoders of another release give other pixels of the same files.
+/// records it. Else which of it differs: the decoders of another release give other pixels of the same files.
 std::string changed_libraries(const RecordedRun& run, int64_t update, const config::ResolvedOptions& options);
 
 class Recomputation {
@@ -33,13 +33,13 @@ class Recomputation {
   /// starts; Error{unavailable} where the device of the run is not there.
   Recomputation(const config::CommandLine& line, const RecordedRun& run, const std::string& checkpoint, int64_t to);
 
-  /// Where it stands, as a checkpoint would say it; best value and clocks are not computed.
+  /// Where it stands, as a checkpoint records it; best value and clocks are not computed.
   engine::RunProgress at() const;
   /// The last update that the options allow: a number in a file cannot make it compute for ever.
   int64_t last_update() const { return last_update_; }
   /// The next update. Throws as training does, core::StopRequested; Error{data} behind the last.
   void advance(engine::StepWatcher* watcher = nullptr);
-  /// advance() until so many updates are done.
+  /// advance() until `updates` updates are done.
   void go_to(int64_t updates);
 
   /// What differs from the run that wrote `checkpoint`: options and data, one per line.

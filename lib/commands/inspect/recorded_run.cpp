@@ -26,12 +26,12 @@ std::string run_directory_of(const std::string& path) {
   std::string plain = path;
   while (plain.size() > 1 && plain.back() == '/') plain.pop_back();
   if (!core::file_exists(plain + "/manifest.json")) return plain;
-  std::error_code trouble;
-  const fs::path whole = fs::weakly_canonical(plain, trouble);
-  return trouble ? plain : whole.parent_path().parent_path().string();
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(plain, error);
+  return error ? plain : whole.parent_path().parent_path().string();
 }
 
-/// A process that went on from an earlier checkpoint leaves behind what others did after it.
+/// A process that continued from an earlier checkpoint leaves behind what others did after it.
 void forget_after(int64_t updates, RecordedRun& run) {
   run.digests.erase(run.digests.upper_bound(updates), run.digests.end());
   while (!run.reports.empty() && run.reports.back().updates > updates) run.reports.pop_back();
@@ -82,8 +82,8 @@ bool read_event(const std::string& line, RecordedRun& run) {
   return true;
 }
 
-/// status.json is only news: what cannot be read says nothing.
-bool says_failed(const std::string& path) {
+/// status.json is only news: an unreadable one is ignored.
+bool has_failed(const std::string& path) {
   constexpr uint64_t kMaxBytes = 1 << 20;
   if (!core::file_exists(path)) return false;
   const core::Json status = parsed(core::read_file(path, kMaxBytes), "status.json");
@@ -135,7 +135,7 @@ RecordedRun read_recorded_run(const std::string& path) {
     }
   }
   if (!run.checkpoints.empty()) run.updates = std::max(run.updates, run.checkpoints.rbegin()->first);
-  run.failed = says_failed(run.path + "/status.json");
+  run.failed = has_failed(run.path + "/status.json");
   return run;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run has left of its past: checkpoints, digests of updates, and the options under which each part was computed.
-// Knows files, not networks.
+// Reads files only, no networks.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace stoker::train {
 
-/// What a run said of one update when it was done.
+/// What a run recorded of one update.
 struct UpdateDigests {
   int64_t epoch = 0;  ///< from 1
   std::string weights, images;
@@ -31,7 +31,8 @@ struct RecordedRun {
   int64_t damaged_line = 0;  ///< of metrics.jsonl: the first before the last that is no record; 0: none
   bool failed = false;       ///< it ended by an error, as what diverges does
 
-  /// The newest checkpoint of at most so many updates; "": there is none, and the run is computed from its beginning.
+  /// The newest checkpoint of at most `most_updates` updates; "": there is none, and the run is computed from its
+  /// beginning.
   std::string checkpoint_before(int64_t most_updates) const;
   /// The first of its last reports between which every update was skipped, as an index; reports.size(): the last report
   /// saw one that was not.

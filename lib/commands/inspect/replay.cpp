@@ -68,7 +68,7 @@ void refuse_other_run(const Recomputation& part, const RecordedRun& run, int64_t
               "restore the data, leave out flags that change the run, or replay regardless with --override-resume");
 }
 
-void say_what_it_takes(const RecordedRun& run, const std::string& checkpoint, int64_t updates) {
+void log_start(const RecordedRun& run, const std::string& checkpoint, int64_t updates) {
   if (!checkpoint.empty()) {
     core::log_info("from      {} ({} update{} to compute again)", checkpoint, updates, updates == 1 ? "" : "s");
   } else if (run.checkpoints.empty()) {
@@ -140,7 +140,7 @@ Outcome replay(const Context& context, const ReplayFlags& flags) {
   const std::string checkpoint = run.checkpoint_before(flags.update - 1);
   Recomputation part(context.line, run, checkpoint, flags.update);
   refuse_other_run(part, run, flags.update);
-  say_what_it_takes(run, checkpoint, flags.update - part.at().updates);
+  log_start(run, checkpoint, flags.update - part.at().updates);
   const auto begin = std::chrono::steady_clock::now();
   const int64_t from = part.at().updates;
   part.go_to(flags.update - 1);

@@ -83,7 +83,7 @@ class Tracer : public engine::StepWatcher {
   engine::ImageDigest images;
 };
 
-/// What the run says of the update that was just computed, where that is not what came out.
+/// Records of the update that was just computed that differ from the computed values.
 Parting broken_record(const RecordedRun& run, Recomputation& part, const std::string& images) {
   const engine::RunProgress at = part.at();
   Parting broken{at.updates, at.epoch + 1, {}, ""};

@@ -38,7 +38,7 @@ struct Parting {
   int64_t update = 0;             ///< from 1; 0: the weights with which they begin, or none was found
   int64_t epoch = 0;              ///< from 1
   std::vector<std::string> what;  ///< images, labels, learning rate, weights: one per line; empty: none was found
-  std::string tensor;             ///< the first that differs; empty: it cannot be told
+  std::string tensor;             ///< the first that differs; empty: unknown
 };
 /// Computes the updates of `window` again in both runs. Throws as Recomputation.
 Parting find_parting(const config::CommandLine& line, const RecordedRun& a, const RecordedRun& b, const Window& window);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the numbers of a series stand out from those before them. Knows numbers only.
+// Where the numbers of a series stand out from those before them. Depends on numbers only.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ double median_of(std::vector<double> values);
 
 /// values[i] as a multiple of what is usual, where it is more than `factor` times that and far outside of the usual
 /// spread; else 0. Usual is the median of up to 50 numbers before it. Where fewer than 4 are, it must stand out from
-/// those after it as well, so that the high begin of a run is none, or 10 times as far where there are hardly any after
+/// those after it as well, so that the high start of a run is none, or 10 times as far where there are hardly any after
 /// it. What is not finite is left out.
 double spike(const std::vector<double>& values, size_t i, double factor);
 

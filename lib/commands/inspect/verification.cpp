@@ -25,7 +25,7 @@ void check_one(const RecordedRun& run, int64_t updates, const std::string& path,
   const engine::Lineage lineage = engine::read_lineage(path);
   const engine::SavedModel saved = engine::load_saved_model(path);
   if (saved.state.updates != updates || engine::read_manifest(path).updates != updates) {
-    found.problems.push_back(format("{}: it says that it is of update {}", path, saved.state.updates));
+    found.problems.push_back(format("{}: it is of update {}, by its own record", path, saved.state.updates));
   }
   if (lineage.weights.empty()) {
     found.notes.push_back(path + ": written by a program without digests");
@@ -84,7 +84,7 @@ void guarded(const std::string& path, std::vector<std::string>& problems, const 
   }
 }
 
-/// `end`: what the checkpoint says; `at`: what was computed.
+/// `end`: from the checkpoint; `at`: computed.
 void compare_progress(const std::string& path, const engine::RunProgress& end, const engine::RunProgress& at,
                       int64_t updates_per_epoch, std::vector<std::string>& problems) {
   const bool moved_on = end.update_in_epoch == 0 && at.update_in_epoch == updates_per_epoch;
@@ -92,7 +92,7 @@ void compare_progress(const std::string& path, const engine::RunProgress& end, c
   const bool same_place = end.epoch == epoch && end.update_in_epoch == update && end.updates == at.updates;
   const bool same_sums = moved_on || (end.epoch_images == at.epoch_images && end.epoch_loss_sum == at.epoch_loss_sum);
   if (!same_place) {
-    problems.push_back(format("{}: it says epoch {} and update {} of it; computed were epoch {} and update {}", path,
+    problems.push_back(format("{}: it records epoch {} and update {} of it; computed were epoch {} and update {}", path,
                               end.epoch + 1, end.update_in_epoch, epoch + 1, update));
   } else if (end.images != at.images || end.learning_rate != at.learning_rate || !same_sums) {
     problems.push_back(path + ": its images, learning rate or loss so far are not those that were computed");
@@ -103,7 +103,8 @@ void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRang
   const std::string& path = run.checkpoints.at(range.to);
   for (const std::string& difference : part.differences(path)) result.problems.push_back(path + ": " + difference);
   const int64_t from = part.at().updates;
-  if (from != range.from) result.problems.push_back(format("the checkpoint of update {} says {}", range.from, from));
+  if (from != range.from)
+    result.problems.push_back(format("the checkpoint of update {} records update {}", range.from, from));
   while (result.problems.empty() && part.at().updates < range.to) {
     const auto recorded = run.digests.find(part.at().updates + 1);
     engine::ImageDigest images;

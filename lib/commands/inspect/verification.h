@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a run is what it says: its checkpoints against each other and against its records, and the updates between
-// them computed again.
+// Whether a run matches its records: its checkpoints against each other and against its records, and the updates
+// between them computed again.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace stoker::train {
 
-/// The updates from one checkpoint to the next: a "stretch" in `train inspect verify`.
+/// The updates from one checkpoint to the next: an interval of `train inspect verify`.
 struct UpdateRange {
   int64_t from = 0, to = 0;  ///< updates done; 0: the beginning
 };
@@ -23,7 +23,7 @@ std::vector<UpdateRange> update_ranges(const RecordedRun& run);
 std::vector<UpdateRange> drawn_ranges(const std::vector<UpdateRange>& all, int64_t count);
 
 struct Findings {
-  std::vector<std::string> problems;  ///< what the run says and is not so
+  std::vector<std::string> problems;  ///< records that are wrong
   std::vector<std::string> notes;     ///< what a reader should know
 };
 
@@ -40,7 +40,7 @@ struct RangeResult {
 /// Throws core::StopRequested, Error{bug, out_of_memory, io}; else what keeps it from being computed is a problem.
 RangeResult verify_range(const config::CommandLine& line, const RecordedRun& run, const UpdateRange& range);
 
-/// Seconds of training and validation that the run says it took; 0: not known.
+/// Seconds of training and validation that the run recorded; 0: unknown.
 double seconds_of(const RecordedRun& run);
 
 }  // namespace stoker::train

@@ -43,10 +43,10 @@ core::Json json_of(const Verified& found, const RecordedRun& run) {
 
 void say(const Verified& found) {
   for (const std::string& note : found.notes) core::log_info("note      {}", note);
-  core::log_info(
-      "covered   {} of {} stretches between checkpoints, {} of {} updates ({:.0f}%), {} recorded updates compared",
-      found.drawn.size(), found.all.size(), found.updates, found.updates_to_cover(),
-      percent_of(static_cast<double>(found.updates), static_cast<double>(found.updates_to_cover())), found.compared);
+  core::log_info("covered   {} of {} checkpoint intervals, {} of {} updates ({:.0f}%), {} recorded updates compared",
+                 found.drawn.size(), found.all.size(), found.updates, found.updates_to_cover(),
+                 percent_of(static_cast<double>(found.updates), static_cast<double>(found.updates_to_cover())),
+                 found.compared);
   core::log_info("took      {}, {:.0f}% of the run's {}", core::duration_text(found.seconds),
                  percent_of(found.seconds, found.run_seconds), core::duration_text(found.run_seconds));
   core::log_info("left out  what was validated, and what was computed after the last checkpoint");
@@ -70,10 +70,10 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
                  found.problems.empty() ? "they agree" : "they DISAGREE");
   found.run_seconds = seconds_of(run);
   found.all = update_ranges(run);
-  found.drawn = drawn_ranges(found.all, flags.stretches);
+  found.drawn = drawn_ranges(found.all, flags.segments);
   for (const UpdateRange& range : found.drawn) {
     const RangeResult result = verify_range(context.line, run, range);
-    core::log_info("stretch   updates {} to {}: {}  {}", range.from + 1, range.to,
+    core::log_info("interval  updates {} to {}: {}  {}", range.from + 1, range.to,
                    result.problems.empty() ? "the same bits" : "NOT the same", core::duration_text(result.seconds));
     found.problems.insert(found.problems.end(), result.problems.begin(), result.problems.end());
     found.updates += result.updates;
@@ -87,7 +87,7 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
   std::string list;
   for (const std::string& problem : found.problems) list += "\n  " + core::printable(problem);
   throw core::Error(
-      core::ErrorKind::data, format("{} is not what it says:{}", core::printable(run.path), list),
+      core::ErrorKind::data, format("{} does not match its records:{}", core::printable(run.path), list),
       "another program, LibTorch, processor or number of threads computes other bits, too: train inspect diff "
       "compares two runs");
 }

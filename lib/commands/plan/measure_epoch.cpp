@@ -24,10 +24,10 @@ constexpr int kWarmUpUpdates = 2;
 
 using Clock = std::chrono::steady_clock;
 
-/// What rank 0 says.
+/// The value of rank 0.
 bool agreed(engine::Group& group, bool own) { return group.from_root(own ? "y" : "n") == "y"; }
 
-/// The least that any rank says.
+/// The least value of any rank.
 double least(engine::Group& group, double own) {
   for (const std::string& of_rank : group.gather(std::to_string(own))) own = std::min(own, std::atof(of_rank.c_str()));
   return own;

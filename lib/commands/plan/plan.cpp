@@ -61,7 +61,7 @@ core::Json disk_json(const DiskPlan& disk) {
           {"free_bytes", disk.free_bytes > 0 ? core::Json(disk.free_bytes) : core::Json(nullptr)}};
 }
 
-/// What `train plan` says.
+/// The output of `train plan`.
 struct Answer {
   core::Json json;
   std::string text;
@@ -144,25 +144,25 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
 
   std::vector<plan::DevicePlan> plans;
   if (question.is_asked || fewest > 1) {
-    plans = plan_devices(question, configuration, settings, prepared.inputs, prepared.room);
+    plans = plan_devices(question, configuration, settings, prepared.inputs, prepared.budget);
   }
   const plan::PlanInputs& inputs = plans.empty() ? prepared.inputs : plans.back().inputs;
-  const plan::MemoryBudget& room = plans.empty() ? prepared.room : plans.back().budget;
+  const plan::MemoryBudget& budget = plans.empty() ? prepared.budget : plans.back().budget;
   const plan::MemoryPlan memory = plan::make_memory_plan(inputs);
-  const std::string short_of = plan::shortage(memory, room);
+  const std::string short_of = plan::shortage(memory, budget);
   const DiskPlan disk = disk_plan(options.run, memory.checkpoint_bytes);
   Answer answer;
   answer.json = {
       {"batch_size", options.loader.batch_size},
       {"accumulation_steps", options.train.accumulation_steps},
       {"num_workers", options.loader.num_workers},
-      {"memory", plan::plan_json(memory, room)},
+      {"memory", plan::plan_json(memory, budget)},
       {"fits", short_of.empty()},
-      {"fits_with", short_of.empty() ? core::Json(nullptr) : core::Json(plan::largest_that_fits(inputs, room))},
+      {"fits_with", short_of.empty() ? core::Json(nullptr) : core::Json(plan::largest_that_fits(inputs, budget))},
       {"disk", disk_json(disk)},
       {"epoch", nullptr},
       {"devices", nullptr}};
-  for (const std::string& line : plan::plan_table(memory, room)) answer.text += line + "\n";
+  for (const std::string& line : plan::plan_table(memory, budget)) answer.text += line + "\n";
   for (const std::string& line : prepared.caches.lines) answer.text += "cache     " + line + "\n";
   answer.text += disk_line(disk) + "\n";
   DeviceTimes times(context, options, prepared);
@@ -179,7 +179,7 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
   }
   write_result("-", flags.json ? answer.json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n"
                                : core::terminal_text(answer.text));
-  plan::refuse_what_does_not_fit(inputs, room, options.run.plan_check);
+  plan::refuse_what_does_not_fit(inputs, budget, options.run.plan_check);
   return {core::kExitOk, "planned"};
 }
 

@@ -31,12 +31,12 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 }
 
 /// Of what is free while this process is alone.
-plan::MemoryBudget room_of_each(plan::MemoryBudget room, int64_t processes) {
-  if (room.host_free_bytes > 0) {
-    room.host_free_bytes =
-        std::max<int64_t>(1, (room.host_held_bytes + room.host_free_bytes) / processes - room.host_held_bytes);
+plan::MemoryBudget budget_of_each(plan::MemoryBudget budget, int64_t processes) {
+  if (budget.host_free_bytes > 0) {
+    budget.host_free_bytes =
+        std::max<int64_t>(1, (budget.host_held_bytes + budget.host_free_bytes) / processes - budget.host_held_bytes);
   }
-  return room;
+  return budget;
 }
 
 /// Images and updates of an epoch.
@@ -54,8 +54,8 @@ engine::EpochPlan epoch_of(const config::ResolvedOptions& options, int64_t image
 class DevicePlanner {
  public:
   DevicePlanner(const DeviceQuestion& question, const config::Configuration& configuration, const Settings& settings,
-                const plan::PlanInputs& measured, const plan::MemoryBudget& room)
-      : question_(question), configuration_(configuration), settings_(settings), measured_(measured), room_(room) {}
+                const plan::PlanInputs& measured, const plan::MemoryBudget& budget)
+      : question_(question), configuration_(configuration), settings_(settings), measured_(measured), budget_(budget) {}
 
   plan::DevicePlan plan_of(int64_t devices) const {
     plan::DevicePlan plan;
@@ -68,7 +68,7 @@ class DevicePlanner {
     if (facts.num_workers && facts.num_workers->value > facts.machine.cpus) {
       facts.num_workers = {facts.machine.cpus, facts.machine.cpus_reason};
     }
-    plan.budget = room_of_each(room_, devices);
+    plan.budget = budget_of_each(budget_, devices);
     const config::Resolution before = config::resolve(given, facts);
     plan::PlanInputs inputs = inputs_of(before.options, plan.devices);
     if (before.was_automatic(before.options.loader.batch_size)) {
@@ -95,9 +95,9 @@ class DevicePlanner {
   }
 
   /// Each process keeps a cache of its own, within half of what the others leave to it.
-  int64_t cache_of(const plan::PlanInputs& inputs, const plan::MemoryBudget& room) const {
-    const int64_t needed = plan::make_memory_plan(inputs).host_bytes - room.host_held_bytes;
-    const int64_t half = std::max<int64_t>(0, room.host_free_bytes - std::max<int64_t>(0, needed)) / 2;
+  int64_t cache_of(const plan::PlanInputs& inputs, const plan::MemoryBudget& budget) const {
+    const int64_t needed = plan::make_memory_plan(inputs).host_bytes - budget.host_held_bytes;
+    const int64_t half = std::max<int64_t>(0, budget.host_free_bytes - std::max<int64_t>(0, needed)) / 2;
     return std::min(measured_.cache_bytes, half);
   }
 
@@ -121,7 +121,7 @@ class DevicePlanner {
   const config::Configuration& configuration_;
   const Settings& settings_;
   const plan::PlanInputs& measured_;
-  const plan::MemoryBudget& room_;
+  const plan::MemoryBudget& budget_;
 };
 
 }  // namespace
@@ -157,8 +157,8 @@ int64_t replicas_on(const config::Configuration& configuration, const DeviceQues
 
 std::vector<plan::DevicePlan> plan_devices(const DeviceQuestion& question, const config::Configuration& configuration,
                                            const Settings& settings, const plan::PlanInputs& measured,
-                                           const plan::MemoryBudget& room) {
-  const DevicePlanner planner(question, configuration, settings, measured, room);
+                                           const plan::MemoryBudget& budget) {
+  const DevicePlanner planner(question, configuration, settings, measured, budget);
   std::vector<plan::DevicePlan> plans;
   for (const int64_t devices : question.devices) plans.push_back(planner.plan_of(devices));
   return plans;

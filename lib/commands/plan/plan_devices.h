@@ -21,13 +21,13 @@ struct DeviceQuestion {
 /// Throws Error{usage}.
 DeviceQuestion device_question(const PlanFlags& flags, const config::Configuration& configuration);
 
-/// Of a run on so many devices. Throws Error{config} where ranks cannot share them.
+/// Of a run on `devices` devices. Throws Error{config} where ranks cannot share them.
 int64_t replicas_on(const config::Configuration& configuration, const DeviceQuestion& question, int64_t devices);
 
-/// What the run is on each number of devices, without times. `settings` knows data and network; `measured` is the plan
-/// of one process, and `room` what there is while nothing else runs. Throws as config::resolve().
+/// What the run is on each number of devices, without times. `settings` has the facts on data and network; `measured`
+/// is the plan of one process, and `budget` what is free while nothing else runs. Throws as config::resolve().
 std::vector<plan::DevicePlan> plan_devices(const DeviceQuestion& question, const config::Configuration& configuration,
                                            const Settings& settings, const plan::PlanInputs& measured,
-                                           const plan::MemoryBudget& room);
+                                           const plan::MemoryBudget& budget);
 
 }  // namespace stoker::train

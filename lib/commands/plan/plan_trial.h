@@ -10,8 +10,8 @@
 
 namespace stoker::train {
 
-/// Trains as `plan` says, in the precision and the layout of `options`. Nothing where that could
-/// not be done; a warning then says why. Throws core::StopRequested.
+/// Trains on the devices of `plan`, in the precision and the layout of `options`. Nothing where that could
+/// not be done; a warning then has the reason. Throws core::StopRequested.
 std::optional<plan::EpochEstimate> try_devices(const Context& context, const config::ResolvedOptions& options,
                                                const plan::DevicePlan& plan);
 

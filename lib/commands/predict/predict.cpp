@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train predict`: what a checkpoint says of images without labels.
+// `train predict`: predictions of a checkpoint for images without labels.
 #include <algorithm>
 #include <optional>
 
@@ -114,7 +114,7 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
               left_out == all
                   ? format("none of the {} images of {} could be read", all, core::printable(flags.inputs.front()))
                   : format("{} of {} images could not be read", left_out, all),
-              "the last column of their rows, error, says why; the other rows are whole");
+              "the last column of their rows, error, has the reason; the other rows are complete");
 }
 
 }  // namespace

@@ -119,9 +119,9 @@ void add_epochs(const config::ResolvedOptions& options, const data::Source& sour
   for (size_t i = 0; i < std::min(kFollowedSamples, samples.size()); ++i) {
     sheet.add_heading(core::format("{} in epochs 1 to {}", source.name(samples[i]), kPreviewColumns));
     for (int64_t epoch = 0; epoch < kPreviewColumns; ++epoch) {
-      const std::string trouble = reader.read_into(samples[i], epoch, /*round=*/0, row.data(), targets.data(), times);
+      const std::string error = reader.read_into(samples[i], epoch, /*round=*/0, row.data(), targets.data(), times);
       sheet.add_tile({data::picture_of(row.data(), plan.shape).pixels,
-                      trouble.empty() ? core::format("epoch {}", epoch + 1) : trouble});
+                      error.empty() ? core::format("epoch {}", epoch + 1) : error});
     }
   }
 }

@@ -28,7 +28,7 @@ void write_run_report(const std::vector<std::string>& run_dirs, const std::strin
     }
   }
   if (runs.empty() && reload_seconds > 0) runs.emplace_back().path = run_dirs.at(0);
-  if (runs.empty()) runs.push_back(observe::read_run_record(run_dirs.at(0)));  // says what is missing
+  if (runs.empty()) runs.push_back(observe::read_run_record(run_dirs.at(0)));  // its error names what is missing
   if (!left_out.empty() && reload_seconds == 0) core::log_warning("no training yet, left out: {}", left_out);
   write_result(output, observe::report_page(std::move(runs), "stoker train " STOKER_VERSION,
                                             core::utc_text(std::time(nullptr)), reload_seconds));

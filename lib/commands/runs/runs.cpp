@@ -31,7 +31,7 @@ constexpr double kPause = 1;  // seconds
 constexpr char kHome[] = "\x1b[H", kEraseLine[] = "\x1b[K", kEraseBelow[] = "\x1b[J", kEraseAll[] = "\x1b[2J";
 
 struct TerminalSize {
-  int columns = 100, rows = 40;  ///< where nobody says
+  int columns = 100, rows = 40;  ///< where unknown
 };
 
 TerminalSize terminal_size() {
@@ -106,7 +106,7 @@ std::vector<std::string> paths_of(const std::vector<std::string>& folders) {
       for (const observe::ListedRun& run : listed({folder})) below.push_back(run.path);
     }
     std::sort(below.begin(), below.end());
-    if (below.empty()) below.push_back(folder);  // reading it says what is wrong
+    if (below.empty()) below.push_back(folder);  // reading it reports the error
     runs.insert(runs.end(), below.begin(), below.end());
   }
   return runs;

@@ -43,7 +43,7 @@ void refuse_bad_files(const config::ResolvedOptions& options, const data::Datase
 namespace {
 
 /// Why the metric that chooses the best checkpoint has no value on the validation split; empty: it has one.
-std::string metric_trouble(config::TaskKind task, config::EvalMetric metric, const data::Source& val) {
+std::string metric_problem(config::TaskKind task, config::EvalMetric metric, const data::Source& val) {
   using M = config::EvalMetric;
   const bool needs_both = metric == M::roc_auc;
   const bool needs_hits = needs_both || metric == M::pr_auc || metric == M::f1 || metric == M::recall;
@@ -74,12 +74,12 @@ std::string metric_trouble(config::TaskKind task, config::EvalMetric metric, con
 }  // namespace
 
 void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datasets& datasets) {
-  const std::string trouble = metric_trouble(options.data.task, options.train.eval_metric, *datasets.val);
-  if (!trouble.empty()) {
+  const std::string problem = metric_problem(options.data.task, options.train.eval_metric, *datasets.val);
+  if (!problem.empty()) {
     throw core::Error(
         core::ErrorKind::data,
         core::format("{}, which chooses the best checkpoint, is not defined on the validation split: {}",
-                     config::eval_metric_name(options.train.eval_metric), trouble),
+                     config::eval_metric_name(options.train.eval_metric), problem),
         "validate on other images (--val-fraction 0.1 --stratify holds some of each class out), or choose by "
         "--eval-metric loss");
   }

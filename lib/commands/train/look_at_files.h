@@ -17,13 +17,13 @@ std::vector<std::pair<std::string, data::FileCheck>> look_at_files(const data::D
                                                                    const data::DecodeLimits& limits, int64_t threads,
                                                                    bool all);
 
-/// look_at_files() for a run that is about to start: says what was found. Throws Error{data} where it would end the
+/// look_at_files() for a run that is about to start: logs what was found. Throws Error{data} where it would end the
 /// run.
 void refuse_bad_files(const config::ResolvedOptions& options, const data::Datasets& datasets, bool all);
 
 /// Before the first update: throws Error{data} for files of either split that are missing or damaged, of 1,000 of each
-/// that are decoded and all whose absence shows without, and for a validation split on which the metric that chooses the
-/// best checkpoint has no value.
+/// that are decoded and all whose absence shows without, and for a validation split on which the metric that chooses
+/// the best checkpoint has no value.
 void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datasets& datasets);
 
 }  // namespace stoker::train

@@ -33,7 +33,7 @@ std::string command_line_text(const Context& context) {
 }
 
 /// What the numbers of a run depend on besides data, augmentation, network and batch, in lines of 80 columns. By value:
-/// the table, which knows words for values, is bound to what could be changed.
+/// the table, which has the names of values, is bound to options that can be changed.
 std::vector<std::string> recipe_lines(config::ResolvedOptions options) {
   const config::Table table(options);
   const config::ResolvedOptimOptions& optim = options.optim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says of itself before it starts, collected from its parts.
+// The banner of a run, collected from its parts.
 #pragma once
 
 #include "commands/command.h"

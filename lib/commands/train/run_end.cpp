@@ -117,7 +117,7 @@ engine::Metric best_metric(config::EvalMetric which, const engine::Task& task) {
   return wanted;  // the loss, which is no metric of a task
 }
 
-void say_where_it_is(const config::ResolvedOptions& all, const engine::FinishEvent& finish, engine::Metric best,
+void log_run_summary(const config::ResolvedOptions& all, const engine::FinishEvent& finish, engine::Metric best,
                      observe::Console& console) {
   if (finish.reason == engine::StopReason::signal || finish.reason == engine::StopReason::max_time) return;
   const std::string& run_dir = all.run.run_dir;

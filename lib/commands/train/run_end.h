@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a training run ends: what it says, and its outcome.
+// How a training run ends: its summary and its outcome.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ void add_result(const engine::Metric& best, int64_t best_epoch, double best_valu
 Outcome outcome_of(const engine::FinishEvent& finish, const config::ResolvedRunOptions& options,
                    const engine::Metric& best);
 /// For people, a table on a terminal; nothing of a run that will go on. `best`: what chooses.
-void say_where_it_is(const config::ResolvedOptions& all, const engine::FinishEvent& finish, engine::Metric best,
+void log_run_summary(const config::ResolvedOptions& all, const engine::FinishEvent& finish, engine::Metric best,
                      observe::Console& console);
 /// What ended a run stays its exit code: a page that cannot be written can be made again.
 void write_report_or_warn(const std::string& run_dir);

@@ -23,11 +23,11 @@ void RunJournal::open(bool is_fresh) {
 }
 
 void RunJournal::begin(const ObservedRun& run, const config::Configuration& given, const config::Resolution& resolution,
-                       const plan::MemoryPlan& memory, const plan::MemoryBudget& room, observe::Console& console) {
+                       const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, observe::Console& console) {
   if (!ranks_.is_root()) return;
   core::write_file_atomically(run_dir_ + "/config.yaml", config::render_yaml(given, resolution), /*durable=*/true);
   keep_network_file(run.options, run_dir_);
-  write_plan_file(run_dir_, memory, room, /*observed=*/std::nullopt);
+  write_plan_file(run_dir_, memory, budget, /*observed=*/std::nullopt);
   observing_.emplace(run, run_dir_, console);
 }
 
@@ -37,10 +37,10 @@ engine::OperatorRecorder& RunJournal::operators(torch::Device device) {
   return *no_profile_;
 }
 
-void RunJournal::end(const plan::MemoryPlan& memory, const plan::MemoryBudget& room, torch::Device device) {
+void RunJournal::end(const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, torch::Device device) {
   if (!ranks_.is_root()) return;
   observing_->write_worst_samples();
-  write_plan_file(run_dir_, memory, room, observed_memory(device));
+  write_plan_file(run_dir_, memory, budget, observed_memory(device));
 }
 
 }  // namespace stoker::train

@@ -23,14 +23,14 @@ class RunJournal {
   void open(bool is_fresh);
   /// config.yaml, the network's file and the memory plan; from now on `run` is observed.
   void begin(const ObservedRun& run, const config::Configuration& given, const config::Resolution& resolution,
-             const plan::MemoryPlan& memory, const plan::MemoryBudget& room, observe::Console& console);
+             const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, observe::Console& console);
   /// What observes updates; one that does nothing on other ranks.
   engine::Observer& observer() { return observing_ ? observing_->observer() : nobody_; }
   engine::BetweenUpdates& between_updates() { return observing_ ? observing_->between_updates() : nothing_; }
   /// Of the operators of `device`; one that records nothing where nothing is profiled.
   engine::OperatorRecorder& operators(torch::Device device);
   /// The worst samples, and the memory that was really used.
-  void end(const plan::MemoryPlan& memory, const plan::MemoryBudget& room, torch::Device device);
+  void end(const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, torch::Device device);
 
  private:
   const JoinedRanks& ranks_;

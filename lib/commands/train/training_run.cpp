@@ -74,13 +74,13 @@ int64_t saves_left(const config::ResolvedOptions& options, const engine::EpochPl
   return epochs + updates / std::max<int64_t>(1, std::llround(every.amount));
 }
 
-/// Room for all checkpoints that the run keeps, and the one that is written before an old one is removed; as far as it
-/// writes so many.
+/// Requires space for all checkpoints that the run keeps and writes, and the one that is written before an old one is
+/// removed.
 void refuse_full_disk(const config::ResolvedOptions& options, int64_t checkpoint_bytes,
                       const engine::CheckpointFiles& files, int64_t saves) {
   const std::string& directory = files.directory();
-  const int64_t room = plan::most_checkpoints(options.run) - static_cast<int64_t>(files.list().size());
-  const int64_t count = std::min(std::max<int64_t>(1, room), saves);
+  const int64_t missing = plan::most_checkpoints(options.run) - static_cast<int64_t>(files.list().size());
+  const int64_t count = std::min(std::max<int64_t>(1, missing), saves);
   const auto available = static_cast<double>(core::free_bytes(directory));
   const double needed = static_cast<double>(checkpoint_bytes) * static_cast<double>(count);
   if (!options.run.space_check || available <= 0 || available >= needed) return;
@@ -213,7 +213,7 @@ void TrainingRun::set_up() {
 }
 
 void TrainingRun::refuse() {
-  plan::refuse_what_does_not_fit(prepared_.inputs, prepared_.room, options_.run.plan_check);
+  plan::refuse_what_does_not_fit(prepared_.inputs, prepared_.budget, options_.run.plan_check);
   const engine::RunIdentity identity = identity_of(options_, prepared_.datasets, ranks_.place().size);
   refuse_unequal_ranks(ranks_, identity);
   checkpoints_.emplace(checkpoint_settings(options_, files_.directory()), identity);
@@ -251,7 +251,7 @@ observe::BannerFacts TrainingRun::facts_of_banner() {
     facts.compute = compute_text(training_.telemetry.compute, options_, data::item_word(*prepared_.datasets.train).one);
   }
   facts.caches = prepared_.caches.lines;
-  facts.memory = plan::plan_summary(memory_, prepared_.room);
+  facts.memory = plan::plan_summary(memory_, prepared_.budget);
   if (checkpoint_.empty()) facts.weights = options_.model.init_from;
   facts.start = checkpoint_.empty() ? "from scratch"
                 : end_              ? format("finished with {}", checkpoint_)
@@ -309,7 +309,7 @@ engine::FinishEvent TrainingRun::train() {
   journal_.begin(
       {options_, settings_.facts().machine, *settings_.facts().data, prepared_.datasets, *prepared_.task, device,
        training_.telemetry.compute, prepared_.bfloat16_speed, prepared_.other_layout_speed, graphs_ != nullptr},
-      given_, settings_.resolution(), memory_, prepared_.room, console_);
+      given_, settings_.resolution(), memory_, prepared_.budget, console_);
   engine::StepTimer timer(device, train_feed_->loader());
   engine::Updater updater(training_.updater, *prepared_.task, prepared_.learner, &timer, ranks_.group(), graphs_.get());
   engine::RunTelemetry telemetry(training_.telemetry,
@@ -317,7 +317,7 @@ engine::FinishEvent TrainingRun::train() {
                                   journal_.between_updates(), journal_.operators(device), *split_overlap_});
   engine::Trainer trainer(training_,
                           {updater, *train_feed_, *val_feed_, *schedule_, *checkpoints_, ranks_.group(), telemetry});
-  std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
+  std::optional<core::MemoryLimit> limit;  // a CPU reports that memory has run out only where there is a limit
   if (options_.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   return or_leave_device([&] { return trainer.run(at_); });
 }
@@ -325,9 +325,9 @@ engine::FinishEvent TrainingRun::train() {
 Outcome TrainingRun::wrap_up(const engine::FinishEvent& finish) {
   console_.clear_live();
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
-  journal_.end(memory_, prepared_.room, prepared_.learner.device);
+  journal_.end(memory_, prepared_.budget, prepared_.learner.device);
   if (ranks_.is_root()) {
-    say_where_it_is(options_, finish, best(), console_);
+    log_run_summary(options_, finish, best(), console_);
     if (options_.run.report) write_report_or_warn(options_.run.run_dir);
   }
   return outcome_of(finish, options_.run, best());

@@ -87,7 +87,7 @@ int64_t index_of(const std::string& device) {
 
 DeviceChoice choose_device(const DeviceOptions& given, const core::MachineFacts& machine) {
   const auto gpus = static_cast<int64_t>(machine.accelerators.size());
-  const std::string& problem = machine.accelerator_trouble;
+  const std::string& problem = machine.accelerator_failure;
   const Devices& devices = given.devices;
   const bool is_auto = given.device.is_auto();
   const std::string asked = is_auto ? "cuda" : given.device.value();

@@ -35,7 +35,7 @@ struct MachineFacts {
   bool native_bfloat16 = false;   ///< AVX512-BF16 or AMX-BF16, unless ONEDNN_MAX_CPU_ISA forbids it
   bool computes_float16 = false;  ///< the CPU does, in this LibTorch
   std::vector<AcceleratorFacts> accelerators;
-  std::string accelerator_trouble{};  ///< as in Accelerators
+  std::string accelerator_failure{};  ///< as in Accelerators
   std::string accelerator_absence{};  ///< as in Accelerators
   int local_rank = 0;                 ///< of this process among the ranks of its run on this machine
   int local_ranks = 0;                ///< how many these are; 0: it is not one of several

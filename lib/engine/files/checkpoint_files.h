@@ -57,7 +57,7 @@ class CheckpointFiles {
   /// warning in the log.
   void prune(int64_t keep_last, const std::vector<int64_t>& keep);
 
-  /// Whether there is a checkpoint of so many updates, verified or not.
+  /// Whether there is a checkpoint of `updates` updates, verified or not.
   bool has(int64_t updates) const;
   void remove_link(const std::string& name);
   /// Updates of all checkpoints, newest first, verified or not; none when the folder is missing. Throws permission, os

@@ -86,27 +86,27 @@ class FlatSum {
 
 /// How many bytes there are, and the first of them: most messages are no longer.
 struct Head {
-  static constexpr size_t kRoom = 504;
+  static constexpr size_t kCapacity = 504;
   uint64_t size = 0;
-  char first[kRoom] = {};
+  char first[kCapacity] = {};
 };
 
 void send_bytes(Peers& peers, int peer, const std::string& bytes) {
   Head head;
   head.size = bytes.size();
-  bytes.copy(head.first, Head::kRoom);
+  bytes.copy(head.first, Head::kCapacity);
   peers.exchange(peer, &head, sizeof(head), nullptr, 0);
-  if (bytes.size() <= Head::kRoom) return;
-  peers.exchange(peer, bytes.data() + Head::kRoom, bytes.size() - Head::kRoom, nullptr, 0);
+  if (bytes.size() <= Head::kCapacity) return;
+  peers.exchange(peer, bytes.data() + Head::kCapacity, bytes.size() - Head::kCapacity, nullptr, 0);
 }
 
 std::string receive_bytes(Peers& peers, int peer) {
   Head head;
   peers.exchange(peer, nullptr, 0, &head, sizeof(head));
-  std::string bytes(head.first, std::min<size_t>(head.size, Head::kRoom));
-  if (head.size <= Head::kRoom) return bytes;
+  std::string bytes(head.first, std::min<size_t>(head.size, Head::kCapacity));
+  if (head.size <= Head::kCapacity) return bytes;
   bytes.resize(head.size);
-  peers.exchange(peer, nullptr, 0, bytes.data() + Head::kRoom, bytes.size() - Head::kRoom);
+  peers.exchange(peer, nullptr, 0, bytes.data() + Head::kCapacity, bytes.size() - Head::kCapacity);
   return bytes;
 }
 

@@ -23,11 +23,11 @@ template <typename SampleOf>
 std::vector<ShownSample> shown_of(const torch::Tensor& errors, const torch::Tensor& predictions,
                                   const SampleOf& sample_of) {
   std::vector<ShownSample> list;
-  const torch::Tensor error = errors.cpu().contiguous(), said = predictions.cpu().contiguous();
+  const torch::Tensor error = errors.cpu().contiguous(), output = predictions.cpu().contiguous();
   for (int64_t i = 0; i < error.size(0); ++i) {
     if (!std::isfinite(error.data_ptr<float>()[i])) continue;
-    const float* const row = said.data_ptr<float>() + i * said.size(1);
-    list.push_back({sample_of(i), error.data_ptr<float>()[i], {row, row + said.size(1)}});
+    const float* const row = output.data_ptr<float>() + i * output.size(1);
+    list.push_back({sample_of(i), error.data_ptr<float>()[i], {row, row + output.size(1)}});
   }
   return list;
 }

@@ -16,7 +16,7 @@ namespace stoker::engine {
 
 class WorstSamples {
  public:
-  /// `count`: of the worst; `images`: that the evaluation will have, 0: nobody knows.
+  /// `count`: of the worst; `images`: that the evaluation will have, 0: unknown.
   WorstSamples(const Task& task, int64_t count, int64_t images = 0)
       : task_(task), count_(count), step_(std::max<int64_t>(1, images / kOrdinary)) {}
 

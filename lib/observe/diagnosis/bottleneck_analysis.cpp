@@ -48,16 +48,16 @@ Diagnosis BottleneckAnalysis::run() {
   check_copies();
   check_batch();
   check_device();
-  if (best_.verdict == Verdict::nothing) say_nothing_to_gain();
+  if (best_.verdict == Verdict::nothing) conclude_nothing_to_gain();
   return best_;
 }
 
-void BottleneckAnalysis::propose(Verdict verdict, const StepModel& changed, const std::string& knob,
+void BottleneckAnalysis::propose(Verdict verdict, const StepModel& changed, const std::string& option,
                                  const std::string& value, const std::string& advice,
                                  std::vector<std::string> evidence) {
   const double gain = now_.gain_percent(changed);
   if (gain < kWorthSaying || gain <= best_.gain_percent) return;
-  best_ = {verdict, std::move(evidence), knob, value, advice.empty() ? knob + " " + value : advice, gain};
+  best_ = {verdict, std::move(evidence), option, value, advice.empty() ? option + " " + value : advice, gain};
 }
 
 std::string BottleneckAnalysis::percent_text(double share) { return format("{:.0f}%", 100 * share); }
@@ -104,13 +104,13 @@ void BottleneckAnalysis::check_contention() {
 
 void BottleneckAnalysis::check_report_and_saves() {
   const engine::StepParts& parts = times_.judged();  // of a device: that it idles meanwhile
-  for (const auto& [part, verdict, knob, value] :
+  for (const auto& [part, verdict, option, value] :
        {std::tuple(StepPart::report, Verdict::sync, "--report-every", "5s"),
         std::tuple(StepPart::save, Verdict::saving, "--save-every", "30m")}) {
     StepModel changed = now_;
     changed.training = std::max(0.0, now_.training - parts[part].mean_seconds);
     changed.network_cpu = std::max(0.0, now_.network_cpu - parts[part].mean_seconds);
-    propose(verdict, changed, knob, value, "",
+    propose(verdict, changed, option, value, "",
             {format("{} {} of each update's {}", part == StepPart::report ? "reporting takes" : "saving takes",
                     short_seconds_text(parts[part].mean_seconds), short_seconds_text(now_.update))});
   }
@@ -174,11 +174,11 @@ void BottleneckAnalysis::check_launching() {
 
 /// `busy`: how much of the time the network computes, in words.
 void BottleneckAnalysis::check_precision(const std::string& busy) {
-  const auto propose_precision = [&](double left, const char* knob, const std::string& why) {
+  const auto propose_precision = [&](double left, const char* option, const std::string& why) {
     StepModel changed = now_;
     changed.training -= (1 - left) * computing_;
     changed.network_cpu *= left;
-    propose(Verdict::device, changed, knob, "", knob, {busy, why});
+    propose(Verdict::device, changed, option, "", option, {busy, why});
   };
   if (const std::optional<double>& speed = facts_.network_bfloat16_speed) {
     const std::string why = format("the network trains {:.2g} times as fast in bfloat16 as in float32", *speed);
@@ -199,8 +199,8 @@ void BottleneckAnalysis::check_layout(const std::string& busy) {
   StepModel changed = now_;
   changed.training -= (1 - 1 / *speed) * computing_;
   changed.network_cpu /= *speed;
-  const std::string knob = facts_.channels_last ? "--no-channels-last" : "--channels-last";
-  propose(Verdict::device, changed, knob, "", knob,
+  const std::string option = facts_.channels_last ? "--no-channels-last" : "--channels-last";
+  propose(Verdict::device, changed, option, "", option,
           {busy, format("the network trains {:.2g} times as fast {}", *speed,
                         facts_.channels_last ? "channels-first" : "channels-last")});
 }
@@ -262,7 +262,7 @@ std::string BottleneckAnalysis::utilization_text() const {
 }
 
 /// Of what was tried, and of what is left: no option of this run.
-void BottleneckAnalysis::say_cpu_is_the_limit() {
+void BottleneckAnalysis::conclude_cpu_limit() {
   if (!facts_.on_cpu || computing_ < kMostlyComputes * now_.update) return;
   const bool more_would_help = facts_.cpus_seconds && *facts_.cpus_seconds < facts_.pass_seconds();
   if (facts_.threads < facts_.cpus && facts_.cpus_seconds && !more_would_help) {
@@ -273,11 +273,11 @@ void BottleneckAnalysis::say_cpu_is_the_limit() {
   best_.evidence.emplace_back("the CPU is the limit: a smaller network, smaller images or more CPUs would change it");
 }
 
-void BottleneckAnalysis::say_nothing_to_gain() {
+void BottleneckAnalysis::conclude_nothing_to_gain() {
   best_.evidence = {format("the {} computes {} of the time", facts_.on_cpu ? "network" : "device",
                            percent_text(std::min(1.0, computing_ / now_.update))),
                     waits_text()};
-  say_cpu_is_the_limit();
+  conclude_cpu_limit();
   if (const std::string text = utilization_text(); !text.empty()) best_.evidence.push_back(text);
   if (const std::optional<engine::RankSummary> ranks = engine::rank_summary(facts_.ranks)) {
     best_.evidence.push_back("exchanges " + percent_text(ranks->exchange_share));

@@ -29,8 +29,8 @@ class BottleneckAnalysis {
   void check_precision(const std::string& busy);
   void check_layout(const std::string& busy);
   void check_blas(const std::string& busy);
-  void say_nothing_to_gain();
-  void say_cpu_is_the_limit();
+  void conclude_nothing_to_gain();
+  void conclude_cpu_limit();
   std::string utilization_text() const;
   // What the other ranks have to do with it (bottleneck_ranks.cpp).
   void check_ranks();
@@ -44,7 +44,7 @@ class BottleneckAnalysis {
   void check_stages();
 
   /// A side: it becomes the verdict when it gains more than those before it.
-  void propose(Verdict verdict, const StepModel& changed, const std::string& knob, const std::string& value,
+  void propose(Verdict verdict, const StepModel& changed, const std::string& option, const std::string& value,
                const std::string& advice, std::vector<std::string> evidence);
   StepModel with_pass_of(double seconds, int64_t threads) const;
   StepModel with_pixels_in_memory() const;

@@ -49,7 +49,7 @@ void BottleneckAnalysis::check_input() {
   if (more_workers < kWorkerIsWorth) check_stages();
 }
 
-/// Workers are idle and the network waits: what is missing is room for batches ahead.
+/// Workers are idle and the network waits: the queue of batches is too short.
 bool BottleneckAnalysis::check_prefetch() {
   const double idle = now_.workers > 0 ? per_update(times_.loader.worker_idle_seconds) / now_.workers / now_.update : 0;
   if (idle < 0.1 || now_.slack < 1.05) return false;

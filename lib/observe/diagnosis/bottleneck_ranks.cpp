@@ -19,7 +19,7 @@ constexpr double kMaxMore = 16;            // images in an update, times those o
 /// Bytes that a rank sends, over the bytes that are summed.
 double sent_share(int64_t ranks) { return 2 * static_cast<double>(ranks - 1) / static_cast<double>(ranks); }
 
-/// `now` without so many seconds of waiting for other ranks, and of the CPU time that goes with it: what others leave
+/// `now` without `seconds` of waiting for other ranks, and of the CPU time that goes with it: what others leave
 /// of the CPUs has been enough for the work so far, and is enough for the same work with shorter waits.
 StepModel without_waiting(const StepModel& now, double seconds) {
   StepModel changed = now;

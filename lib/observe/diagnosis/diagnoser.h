@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for a diagnosis during a run and after each epoch, and says it when it is worth it. Knows what was
-// measured, and whom to ask for ceilings; not how they are measured.
+// Makes a diagnosis during a run and after each epoch, and logs it when it is worth it. Has the measurements, and
+// probes for ceilings; does not measure itself.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,13 @@
 
 namespace stoker::observe {
 
-/// Percent of gain from which on a diagnosis is said at once, not only with its epoch.
+/// Percent of gain from which on a diagnosis is logged at once, not only with its epoch.
 inline constexpr double kWorthInterrupting = 10;
 
 /// Ceilings, measured on the training thread in between updates: each some hundredths of a second, once or
 /// seldom. May throw core::StopRequested; another exception means that the figure cannot be had.
 struct ThroughputProbes {
-  /// Of the network's forward and backward on so many images, with so many threads of the CPU; 0: not measured.
+  /// Of the network's forward and backward on `images` images, with `threads` threads of the CPU; 0: not measured.
   std::function<double(int64_t threads, int64_t images)> pass_seconds;
   std::function<double()> bfloat16_speed;    ///< over float32; empty: bfloat16 is no choice here
   std::function<double()> overhead_seconds;  ///< of an update, for whatever batch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what was measured to one verdict: what limits the run, the one knob to turn, the value to try and how
+// From what was measured to one verdict: what limits the run, the one option to change, the value to try and how
 // much that should gain. A pure function.
 #pragma once
 

@@ -17,7 +17,7 @@ class DriftWatch {
   static constexpr double kLeastSeconds = 10;  ///< of a window; mostly one epoch
 
   /// After each epoch. "" or the verdict: "640 images/s in the last two epochs, 37% below the 1,020 of epoch 2: ...".
-  /// Said once, and again when the run has lost as much once more.
+  /// Returned once, and again when the run has lost as much once more.
   std::string judge(const engine::EpochEvent& event);
 
  private:

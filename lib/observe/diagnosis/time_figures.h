@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of updates went, as text and as JSON. Knows the figures, not who shows them.
+// Where the time of updates went, as text and as JSON. Independent of where they are shown.
 #pragma once
 
 #include <string>

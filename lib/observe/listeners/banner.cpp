@@ -89,10 +89,10 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
   }
   for (const std::string& line : length_lines(facts)) lines.push_back(line);
   for (const std::string& memory : facts.memory) lines.push_back(whole_of(memory));
-  lines.push_back("run       " + facts.run_dir + ", " + facts.start + " (-v says more)");
+  lines.push_back("run       " + facts.run_dir + ", " + facts.start + " (use -v for details)");
   const std::vector<std::string>& notes = facts.data_notes;
-  const size_t room = kMaxLines - std::min(kMaxLines, lines.size());
-  const size_t shown = notes.size() <= room ? notes.size() : std::max<size_t>(room, 1) - 1;
+  const size_t left = kMaxLines - std::min(kMaxLines, lines.size());
+  const size_t shown = notes.size() <= left ? notes.size() : std::max<size_t>(left, 1) - 1;
   for (size_t i = 0; i < shown; ++i) lines.push_back("note      " + notes[i]);
   if (shown < notes.size()) {
     lines.push_back(format("note      {} more with -v, the first: {}", notes.size() - shown, notes[shown]));

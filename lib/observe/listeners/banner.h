@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says of itself before it starts: who, where, on what, with which arithmetic, and what was chosen.
+// The banner of a run before it starts: who, where, on what, with which arithmetic, and what was chosen.
 #pragma once
 
 #include <string>
@@ -47,7 +47,7 @@ struct BannerFacts {
 std::vector<std::string> known_lines(const BannerFacts& facts);
 /// The first screen: at most 15 lines. What a narrow terminal breaks is the command alone, if it is long.
 std::vector<std::string> banner_lines(const BannerFacts& facts);
-/// The rest: workers, caches, memory by part, notes that found no room, and every automatic choice with its reason.
+/// The rest: workers, caches, memory by part, notes that did not fit, and every automatic choice with its reason.
 std::vector<std::string> banner_details(const BannerFacts& facts);
 
 }  // namespace stoker::observe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The console: log lines, and on a terminal one live line below them. Knows terminals, not training.
+// The console: log lines, and on a terminal one live line below them. Independent of training.
 #pragma once
 
 #include <mutex>

@@ -25,7 +25,7 @@ struct Scalar {
 
 /// The first record of every file: the version of the format.
 std::string version_record(double wall_seconds);
-/// Tells readers to drop what earlier files hold from `step` on: the run resumed there.
+/// Makes readers drop what earlier files hold from `step` on: the run resumed there.
 std::string restart_record(double wall_seconds, int64_t step);
 std::string scalars_record(double wall_seconds, int64_t step, const std::vector<Scalar>& scalars);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line of figures that fits any width: where not all of them fit, the least important ones go first. Knows text,
+// A line of figures that fits any width: where not all of them fit, the least important ones go first. Handles text,
 // neither terminals nor training.
 #pragma once
 

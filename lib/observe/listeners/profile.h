@@ -13,7 +13,7 @@ namespace stoker::observe {
 
 /// First in a list of observers: it records from on_start() until `length` is over, and writes
 /// run_dir/profile.json at the next report, end of an epoch or end of the run, when a device has passed all
-/// that was recorded. Trouble with the file is a warning.
+/// that was recorded. A failed write is a warning.
 class Profile : public engine::Observer {
  public:
   Profile(const std::string& run_dir, config::Interval length);

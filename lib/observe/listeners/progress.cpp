@@ -186,7 +186,8 @@ void Progress::on_update(const engine::UpdateEvent& event) {
 
 void Progress::on_report(const engine::ReportEvent& event) {
   const std::optional<engine::Diagnosis>& found = event.found.diagnosis;
-  if (found && found->gain_percent >= kWorthInterrupting) said_ = verdict_and_advice(*found);  // the diagnoser says it
+  if (found && found->gain_percent >= kWorthInterrupting)
+    logged_ = verdict_and_advice(*found);  // the diagnoser logs it
   last_report_ = report_parts(event, start_.items);
   const std::vector<LinePart> line = joined(position_parts(event.at), last_report_);
   if (console_.is_live()) {
@@ -226,20 +227,20 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
   if (!event.ranks.empty()) core::log_info("  {}", ranks_line(event.ranks));
   if (event.found.resources) core::log_debug("  {}", resource_text(*event.found.resources));
   for (const std::string& times : time_lines(event.times)) core::log_debug("  {}", times);
-  if (event.found.diagnosis) say_diagnosis(*event.found.diagnosis);
+  if (event.found.diagnosis) log_diagnosis(*event.found.diagnosis);
   if (event.is_cut_short) return;
   if (const std::string drift = drift_.judge(event); !drift.empty()) core::log_warning("slower: {}", drift);
 }
 
 /// Again only when what to do has changed.
-void Progress::say_diagnosis(const engine::Diagnosis& diagnosis) {
+void Progress::log_diagnosis(const engine::Diagnosis& diagnosis) {
   const std::string what = verdict_and_advice(diagnosis);
-  if (what == said_) {
+  if (what == logged_) {
     core::log_debug("  diagnosis: {}", diagnosis_text(diagnosis));
   } else {
     core::log_info("  diagnosis: {}", diagnosis_text(diagnosis));
   }
-  said_ = what;
+  logged_ = what;
 }
 
 void Progress::on_checkpoint(const engine::CheckpointEvent& event) {

@@ -35,7 +35,7 @@ class Progress : public engine::Observer {
  private:
   std::vector<LinePart> position_parts(const engine::UpdateEvent& at) const;
   bool time_to_redraw();
-  void say_diagnosis(const engine::Diagnosis& diagnosis);
+  void log_diagnosis(const engine::Diagnosis& diagnosis);
   void show(std::vector<LinePart> front);
 
   Console& console_;
@@ -43,7 +43,7 @@ class Progress : public engine::Observer {
   engine::StartEvent start_;
   std::vector<LinePart> last_report_;  ///< the measured part of the last report
   DriftWatch drift_;
-  std::string said_;  ///< of the diagnosis that was said last
+  std::string logged_;  ///< verdict and advice of the last diagnosis
   std::chrono::steady_clock::time_point begin_, last_redraw_;
   std::mutex mutex_;             ///< guards what follows
   std::vector<LinePart> front_;  ///< of the live line: all but the resources

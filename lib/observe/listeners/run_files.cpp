@@ -32,7 +32,7 @@ constexpr uint64_t kMaxSummaryBytes = 64 << 20;
 
 std::string utc_now() { return core::utc_text(std::time(nullptr)); }
 
-/// JSON has no infinities; null says that there is no number.
+/// JSON has no infinities; null: no number.
 Json number_or_null(double value) { return value == value && value - value == 0 ? Json(value) : Json(nullptr); }
 
 Json optional_number(const std::optional<double>& value) { return value ? number_or_null(*value) : Json(nullptr); }

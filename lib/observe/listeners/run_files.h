@@ -12,7 +12,7 @@
 namespace stoker::observe {
 
 /// Creates, or on resume cuts back, the files under `run_dir`. Losing a row is an error (Error{io}), since these
-/// files are results; status.json is only news, so trouble with it is ignored. A run that ends without on_finish()
+/// files are results; status.json is only news, so errors of it are ignored. A run that ends without on_finish()
 /// leaves the state "failed" in status.json when this is destroyed.
 class RunFiles : public engine::Observer {
  public:

@@ -68,7 +68,7 @@ std::string loss_chart(const Runs& runs) {
   const Wanted per_epoch = {&RunRecord::by_epoch, "train_loss", "training, per epoch", 1, /*dashed=*/true};
   const Wanted per_report = {&RunRecord::by_report, "train_loss", "training, per report", 1, /*dashed=*/true};
   const bool has_reports = any_has(runs, &RunRecord::by_report, "train_loss");
-  // Of several runs one line each, so that they can be told apart.
+  // Of several runs one line each, so that they can be distinguished.
   const bool is_enough = runs.size() > 1 && any_has(runs, &RunRecord::by_epoch, "eval_loss");
   if (runs.size() == 1 || !has_reports) wanted.push_back(per_epoch);
   if (has_reports) wanted.push_back(per_report);
@@ -126,7 +126,7 @@ std::string resources_section(const Runs& runs) {
                      /*least_high=*/10);
   charts += chart_of(runs, "Batches ready when one is asked for", "epochs", "batches",
                      {{reports, "times.queue.mean_batches", "mean"},
-                      {reports, "times.queue.capacity_batches", "room", 1, /*dashed=*/true}},
+                      {reports, "times.queue.capacity_batches", "capacity", 1, /*dashed=*/true}},
                      /*from_zero=*/true);
   charts += chart_of(runs, "GPU", x, "percent", {wanted("gpu_percent", "busy")}, true, 100);
   charts += chart_of(

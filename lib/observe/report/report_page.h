@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // report.html: one page that stands alone, for one run or several side by side. No script, no font and no link
-// that a browser would load; pictures are part of the page. Knows run records, not files.
+// that a browser would load; pictures are part of the page. Reads run records, not files.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run has left in its directory, read back as values: curves, rows, options. Knows the files of
-// docs/reference/run-directory.md and what they call things, not what a metric means; never writes.
+// What a run has left in its directory, read back as values: curves, rows, options. Parses the files of
+// docs/reference/run-directory.md without interpreting metrics; never writes.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct ConfusionTable {
   std::vector<std::vector<int64_t>> counts;  ///< [true class][predicted class]; empty: the run was not evaluated
 };
 
-/// What limited a run, as it was said.
+/// What limited a run, as it was logged.
 struct DiagnosisRow {
   double epochs = 0;  ///< done by then
   std::string verdict, evidence, advice;
@@ -60,7 +60,7 @@ struct SureFigure {
   double value = 0, low = 0, high = 0;
 };
 
-/// What was said with some confidence, and how often it was right.
+/// Predictions of similar confidence, and how often they were right.
 struct ReliabilityPoint {
   int64_t answers = 0;
   double confidence = 0, right = 0, right_low = 0, right_high = 0;  ///< 0 to 1
@@ -137,7 +137,7 @@ std::optional<BestEpoch> best_epoch(const RunRecord& run);
 /// Orders runs: those of one metric together, the better first, those without a result last.
 bool is_better(const std::optional<BestEpoch>& a, const std::optional<BestEpoch>& b);
 /// Names of options whose values differ between runs, apart from run-dir: those that somebody chose, or where these are
-/// all the same, any.
+/// all equal, any.
 std::vector<std::string> differing_options(const std::vector<const RunRecord*>& runs);
 
 /// Reads a run directory, of a run that is under way as well. Where a resumed run went through updates a second time,

@@ -18,7 +18,7 @@ void read_summary(RunRecord& record, double updates_per_epoch);
 void read_run_options(RunRecord& record);
 /// eval/confusion.csv, else confusion.csv. Throws Error{data} where it is no square table of counts.
 void read_confusion(RunRecord& record);
-/// eval/certainty.json. A file of another form says nothing.
+/// eval/certainty.json. A file of another form is ignored.
 void read_certainty(RunRecord& record);
 /// eval/curves.json. A file of another form draws nothing.
 void read_eval_curves(RunRecord& record);

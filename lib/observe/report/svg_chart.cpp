@@ -18,7 +18,7 @@ constexpr double kLeft = 54, kRight = 318, kTop = 28, kBottom = 184;
 constexpr double kLetter = 8.4;  // mean width
 constexpr size_t kSpokenLines = 6;
 constexpr size_t kMaxPoints = 400;  // more than a screen shows
-constexpr size_t kMaxDots = 40;     // as long as single values can be told apart
+constexpr size_t kMaxDots = 40;     // as long as single values can be distinguished
 
 struct Range {
   double low = 0, high = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line chart or scatter plot as inline SVG inside a <figure>. Colours are CSS classes c0 to c6 of report_style.h, so
-// that one page serves light and dark. Knows numbers and labels, not runs.
+// that one page serves light and dark. Takes numbers and labels, not runs.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ struct Chart {
 };
 
 /// Read aloud it is its title, and of each line where it begins, ends, and is lowest and highest. "" when no line has a
-/// point. Curves of many points are averaged over neighbours, and the legend says so.
+/// point. Curves of many points are averaged over neighbours, which the legend states.
 std::string svg_chart(const Chart& chart);
 
 /// Round numbers that cover [low, high] in about `count` steps; ascending, at least two.

@@ -70,13 +70,13 @@ struct Nvml::Library {
 Nvml::Nvml(const std::string& library) {
   void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
-    trouble_ = library + " cannot be loaded: no NVIDIA driver";
+    failure_ = library + " cannot be loaded: no NVIDIA driver";
     return;
   }
   // Never unloaded: the driver's libraries leave threads and exit handlers behind.
   auto found = std::make_unique<Library>(handle);
   if (!found->init || !found->shutdown || found->init() != kSuccess) {
-    trouble_ = library + " cannot reach the driver";
+    failure_ = library + " cannot reach the driver";
     return;
   }
   library_ = std::move(found);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVIDIA's management library says of a GPU. Loaded at run time when it is there: nothing links against it.
+// Readings of a GPU by NVIDIA's management library. Loaded at run time when it is there: nothing links against it.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ class Nvml {
   Nvml& operator=(const Nvml&) = delete;
 
   /// "" when it works, else why not: "libnvidia-ml.so.1 cannot be loaded".
-  const std::string& trouble() const { return trouble_; }
+  const std::string& failure() const { return failure_; }
   std::string driver_version() const;             ///< "535.183.01"; "" when unknown
   std::vector<std::string> device_names() const;  ///< in the driver's order, not CUDA's
-  /// Of the first device that the driver knows among `names`: "MIG-..." and "GPU-..." with a UUID, others as places,
+  /// Of the first device of the driver among `names`: "MIG-..." and "GPU-..." with a UUID, others as places,
   /// "00000000:3b:00.0".
   GpuReading read(const std::vector<std::string>& names);
 
  private:
   struct Library;
   std::unique_ptr<Library> library_;
-  std::string trouble_;
+  std::string failure_;
 };
 
 /// The reasons that slow a device down against its will: "power cap", "heat", "power brake", "hardware slowdown".

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what the run uses once a second, on a thread of its own. Knows /proc, cgroups and NVML; not training.
+// Reads what the run uses once a second, on a thread of its own. Reads /proc, cgroups and NVML; independent of
+// training.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@
 
 namespace stoker::observe {
 
-/// Counters of the kernel at one moment; what it does not say is absent.
+/// Counters of the kernel at one moment; what is not available is absent.
 struct ProcessCounters {
   double seconds = 0;      ///< of the steady clock
   double cpu_seconds = 0;  ///< of this process
@@ -28,7 +29,7 @@ struct ProcessCounters {
 };
 ProcessCounters read_process_counters();
 
-/// Sets the rates of `reading` from two moments of a process that may use so many CPUs. Less than 0.1 s apart, all of
+/// Sets the rates of `reading` from two moments of a process that may use `cpus` CPUs. Less than 0.1 s apart, all of
 /// them stay absent.
 void set_rates(ResourceReading& reading, const ProcessCounters& before, const ProcessCounters& now, int cpus);
 

@@ -37,25 +37,25 @@ void find_runs(const std::string& folder, int depth, std::vector<std::string>& f
     return;  // runs do not lie inside of runs
   }
   if (depth == kMaxDeep) return;
-  std::error_code trouble;  // of a folder that may not be read: nothing is listed
+  std::error_code error;  // of a folder that may not be read: nothing is listed
   std::vector<std::string> inner;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, trouble)) {
-    if (entry.is_directory(trouble) && !entry.is_symlink(trouble)) inner.push_back(entry.path().string());
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory(error) && !entry.is_symlink(error)) inner.push_back(entry.path().string());
   }
   std::sort(inner.begin(), inner.end());
   for (const std::string& path : inner) find_runs(path, depth + 1, found);
 }
 
-/// Whether a process holds the lock of a run, on this machine or where the file system tells.
+/// Whether a process holds the lock of a run, on this machine or where the file system shares locks.
 bool is_locked(const std::string& path) {
   const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return errno != ENOENT;  // who may not look cannot tell
+  if (fd < 0) return errno != ENOENT;  // without permission it counts as locked
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
-  const bool told = ::fcntl(fd, F_OFD_GETLK, &whole) == 0;
+  const bool is_known = ::fcntl(fd, F_OFD_GETLK, &whole) == 0;
   ::close(fd);
-  return !told || whole.l_type != F_UNLCK;
+  return !is_known || whole.l_type != F_UNLCK;
 }
 
 double number_of(const Json& object, const char* name, double otherwise) {
@@ -159,8 +159,8 @@ ListedRun list_run(const std::string& path, int64_t now) {
 }
 
 std::vector<ListedRun> list_runs(const std::string& folder, int64_t now) {
-  std::error_code trouble;
-  if (!fs::is_directory(folder, trouble)) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
     throw core::Error(core::ErrorKind::no_input, "the folder " + core::printable(folder) + " does not exist",
                       "name a folder with runs, or a run: train runs DIR");
   }

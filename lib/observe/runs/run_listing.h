@@ -14,8 +14,8 @@ namespace stoker::observe {
 
 struct ListedRun {
   std::string path;
-  /// "training", "finished", "stopped", "failed", as status.json has it; "lost": it says training, but no process holds
-  /// the run's lock: it was killed, or its machine went down; "unknown" without a status.json.
+  /// "training", "finished", "stopped", "failed", as status.json has it; "lost": training by its status, but no process
+  /// holds the run's lock: it was killed, or its machine went down; "unknown" without a status.json.
   std::string state;
   std::string reason;  ///< why it ended: "epochs-done", "signal:TERM"; empty: it has not
   int64_t epochs_done = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line chart of plain characters, for terminals of any kind. Knows numbers and labels, not runs.
+// A line chart of plain characters, for terminals of any kind. Takes numbers and labels, not runs.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ double last_of(const Curves& curves, const std::string& name, double otherwise) 
   return curve == nullptr ? otherwise : curve->y.back();
 }
 
-/// Seconds until the planned epochs are done, at the speed of this process's last reports; < 0: cannot be told.
+/// Seconds until the planned epochs are done, at the speed of this process's last reports; < 0: unknown.
 double seconds_left(const WatchedRun& run) {
   const Curve* const minutes = find_curve(run.record.by_minute, "updates");
   if (minutes == nullptr || minutes->x.size() < 2 || run.listed.epochs == 0) return -1;
@@ -141,9 +141,9 @@ std::vector<std::string> watch_view(const std::vector<WatchedRun>& runs, int col
   }
   const bool beside = columns >= kTwoCharts && charts.charts.size() > 1;
   const int across = beside ? (columns - 2) / 2 : columns;
-  const int room = rows - static_cast<int>(lines.size());
+  const int left = rows - static_cast<int>(lines.size());
   const int stacked = beside ? 1 : static_cast<int>(charts.charts.size());
-  const int high = std::min(kMaxRows, room / std::max(1, stacked));
+  const int high = std::min(kMaxRows, left / std::max(1, stacked));
   if (high >= kLeastRows && across >= 30) {
     std::vector<std::vector<std::string>> blocks;
     for (const Chart& chart : charts.charts) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One or several runs on a terminal: a line on where each stands, and curves of plain characters. Knows run records,
-// not terminals.
+// One or several runs on a terminal: a line on where each stands, and curves of plain characters. Takes run records,
+// independent of the terminal.
 #pragma once
 
 #include <string>

@@ -111,7 +111,7 @@ void add_folder_of(core::SignalText<Capacity>& text, const char* path) {
 }
 
 /// To the run's log, as core::open_log_file() has lines.
-void append_to_log(const core::CrashFile& file, const char* said) {
+void append_to_log(const core::CrashFile& file, const char* text) {
   core::SignalText<PATH_MAX> path;
   add_folder_of(path, file.path.c_str());
   const int fd = core::open_retrying(path.add("/train.log").text(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
@@ -120,7 +120,7 @@ void append_to_log(const core::CrashFile& file, const char* said) {
   ::clock_gettime(CLOCK_REALTIME, &now);
   Line line;
   line.add_utc(static_cast<uint64_t>(now.tv_sec), static_cast<uint64_t>(now.tv_nsec) / 1'000'000);
-  line.add(" error ").add(said).add('\n').write_to(fd);
+  line.add(" error ").add(text).add('\n').write_to(fd);
   ::close(fd);
 }
 
@@ -177,19 +177,19 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
   g_place = find_crash_place(signal_number, *info, context);
   const core::CrashFile* const file = core::take_crash_file();
   if (g_has_live_line) core::write_all(STDOUT_FILENO, "\n", 1);
-  Line said;
-  describe(said, signal_number, /*trains=*/file != nullptr);
-  Line().add("error: ").add(said.text()).add('\n').write_to(STDERR_FILENO);
+  Line description;
+  describe(description, signal_number, /*trains=*/file != nullptr);
+  Line().add("error: ").add(description.text()).add('\n').write_to(STDERR_FILENO);
   if (file != nullptr) {
-    append_to_log(*file, said.text());
+    append_to_log(*file, description.text());
     replace_file(*file, signal_number);
   }
   run_command(file, signal_number);
   leave(signal_number);
 }
 
-/// UCX, which Open MPI may bring along, prints pages of its own. Only what has loaded can be told; the variable is for
-/// what loads later, and for other processes of this run. Returns whether the user asks for its handlers.
+/// UCX, which Open MPI may bring along, prints pages of its own. Only a loaded UCX can be configured; the variable is
+/// for what loads later, and for other processes of this run. Returns whether the user requested its handlers.
 bool keep_ucx_out() {
   constexpr const char* kVariable = "UCX_HANDLE_ERRORS";
   constexpr const char* kNone = "none";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said, written and left when a fault ends the process, in this program or in a library: the signals FPE, ILL,
+// What is printed and written when a fault ends the process, in this program or in a library: the signals FPE, ILL,
 // BUS, SEGV and ABRT.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace stoker::train {
 /// its own.
 void install_crash_handler();
 
-/// Who says so: one of several ranks.
+/// Which of several ranks reports it.
 void set_rank_of_crashes(int rank);
 
 }  // namespace stoker::train

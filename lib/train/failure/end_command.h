@@ -9,7 +9,7 @@
 
 namespace stoker::train {
 
-/// From now on the same happens where this process crashes, as far as what is told is known then. Nothing for an empty
+/// From now on the same happens where this process crashes, with the values that are known then. Nothing for an empty
 /// command, and in a rank that does not end the run.
 void prepare_end_command(const std::string& command, const config::Options& options);
 /// Runs the command where this process is the one that ends a training run: not one of the ranks that it started, nor a

@@ -33,7 +33,7 @@ std::optional<int> number_in(const Environment& environment, const std::string& 
   return value;
 }
 
-/// How one kind of starter names what it says.
+/// The variables of one kind of starter.
 struct Names {
   const char* starter;
   const char *rank, *size, *local_rank, *local_size;
@@ -68,7 +68,7 @@ std::optional<RankPlace> place_by(const Environment& environment, const Names& n
     refuse(format("{} is set, but {} is not", names.local_rank, names.local_size));
   }
   place.local_rank = number_in(environment, names.local_rank).value_or(is_far ? 0 : *rank);
-  // "2(x4)" or "2,1" of SLURM says it for each machine; the first is near enough to share CPUs by.
+  // "2(x4)" or "2,1" of SLURM lists each machine; the first is near enough to share CPUs by.
   const std::string tasks = environment(names.local_size);
   place.local_size = is_slurm ? std::max(1, std::atoi(tasks.c_str()))
                               : number_in(environment, names.local_size).value_or(is_far ? 1 : *size);
@@ -93,16 +93,16 @@ void find_host(const Environment& environment, const std::string& listen, RankPl
   if (listen.empty()) {
     throw Error(
         ErrorKind::config,
-        format("{} of {} ranks are on other machines, and nobody said at which address rank 0 may wait for them",
+        format("{} of {} ranks are on other machines, and the address at which rank 0 waits for them is not set",
                place.size - place.local_size, place.size),
         "--listen ADDRESS, an address of the machine of rank 0 in a network that you trust: whoever reaches it "
         "can disturb the run, for the exchange has no authentication");
   }
   place.listen = listen;
-  const std::string said = environment("MASTER_ADDR");
+  const std::string master = environment("MASTER_ADDR");
   const bool is_any = listen == "0.0.0.0" || listen == "::";
-  place.host = !said.empty() ? said : is_any ? first_of(environment("SLURM_STEP_NODELIST")) : listen;
-  if (place.host.empty()) refuse("MASTER_ADDR does not say where the other ranks find rank 0");
+  place.host = !master.empty() ? master : is_any ? first_of(environment("SLURM_STEP_NODELIST")) : listen;
+  if (place.host.empty()) refuse("MASTER_ADDR is not set; the other ranks cannot find rank 0");
 }
 
 /// What all ranks of the job see alike, on one machine or on several, and no other job at the same time.
@@ -117,7 +117,7 @@ void find_job(const Environment& environment, RankPlace& place) {
     is_known |= !word.empty();
     words += word + "/";
   }
-  if (!is_known) refuse("MASTER_PORT does not say where the ranks meet");
+  if (!is_known) refuse("MASTER_PORT is not set; the ranks cannot meet");
   place.job = format("{}-{}-{}-of-{}", place.starter, core::hash_hex(words).substr(0, 16), place.attempt, place.size);
   constexpr uint64_t kFirstPort = 20000, kPorts = 12000;  // below those that the kernel gives away
   place.port = number_in(environment, "MASTER_PORT", 65535)
@@ -137,7 +137,7 @@ std::optional<RankPlace> rank_place(const Environment& environment, const Asked&
     const std::optional<RankPlace> other = place_by(environment, names);
     if (!other) continue;
     if (place && (place->rank != other->rank || place->size != other->size)) {
-      refuse(format("{} says rank {} of {}, {} says rank {} of {}", place->starter, place->rank, place->size,
+      refuse(format("{} sets rank {} of {}, {} sets rank {} of {}", place->starter, place->rank, place->size,
                     other->starter, other->rank, other->size));
     }
     if (!place) place = other;

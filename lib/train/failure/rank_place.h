@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank this process is, as whoever started it says in the environment.
+// Which rank this process is, from the environment that its starter set.
 #pragma once
 
 #include <functional>
@@ -32,11 +32,11 @@ std::string process_environment(const std::string& name);
 
 struct Asked {
   int devices = 1;     ///< processes per machine; 1 where nobody asked
-  std::string listen;  ///< where rank 0 waits for ranks on other machines; empty: nobody said
+  std::string listen;  ///< where rank 0 waits for ranks on other machines; empty: not given
 };
 
 /// Nothing for a process that is alone. Throws Error{config} for variables that contradict each other or what was asked
-/// for, and for ranks on several machines where nobody said at which address rank 0 may listen.
+/// for, and for ranks on several machines without an address at which rank 0 may listen.
 std::optional<RankPlace> rank_place(const Environment& environment, const Asked& asked);
 
 /// What start_ranks() gives to a rank that it starts, "NAME=value" each.

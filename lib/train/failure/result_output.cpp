@@ -16,7 +16,7 @@
 namespace stoker::train {
 namespace {
 
-/// A rename would put a file in the place of the device itself: /dev/stdout, /dev/null, a named pipe.
+/// A rename would replace the device itself by a file: /dev/stdout, /dev/null, a named pipe.
 bool is_device_or_pipe(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);

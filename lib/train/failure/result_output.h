@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results on their way out: unlike news for the console, they must arrive whole or be missed loudly, unless their reader
-// has left.
+// Results on their way out: unlike news for the console, they must arrive whole or be missed loudly, unless their
+// reader has left.
 #pragma once
 
 #include <cstdio>
@@ -17,9 +17,9 @@ void reopen_standard_descriptors();
 /// Writes a page such as --help to standard output. A reader that has seen enough (`| head`) is no error. Throws io.
 void write_page(const std::string& text);
 
-/// Writes to standard output when `path` is empty or "-", as write_page() does (on a terminal as core::terminal_text()),
-/// through a device or pipe of that name when there is one, else replaces the file in one step. Throws io,
-/// cannot_create or permission.
+/// Writes to standard output when `path` is empty or "-", as write_page() does (on a terminal as
+/// core::terminal_text()), through a device or pipe of that name when there is one, else replaces the file in one step.
+/// Throws io, cannot_create or permission.
 void write_result(const std::string& path, const std::string& content);
 
 /// What a command writes piece by piece: each piece leaves at once on standard output, a device or a pipe; a file gets
@@ -45,7 +45,7 @@ class ResultStream {
   std::unique_ptr<core::CheckedWriter> file_;
 };
 
-/// From now on everything that is said goes to standard error, so that results on standard output can be piped.
+/// From now on all messages go to standard error, so that results on standard output can be piped.
 void log_to_stderr();
 
 }  // namespace stoker::train

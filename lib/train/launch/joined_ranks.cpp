@@ -27,7 +27,7 @@ engine::Joining joining_of(const RankPlace& place, double timeout_seconds, int s
   if (place.starter == "train") joining.meeting_seconds = timeout_seconds;  // all are started at the same time
   joining.when_overdue = [rank = place.rank, has_starter = place.starter == "train",
                           stopped_code](const std::string& cause) {
-    if (!has_starter && !engine::stop_signal_in(cause).empty()) {  // else the starter knows what it means
+    if (!has_starter && !engine::stop_signal_in(cause).empty()) {  // else the starter handles the signal
       core::flush_log();
       ::_exit(stopped_code);
     }
@@ -44,11 +44,11 @@ engine::Joining joining_of(const RankPlace& place, double timeout_seconds, int s
 std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts) {
   std::vector<std::string> notes;
   if (!place.is_one_machine()) {
-    const std::string who = place.has_store
-                                ? format("{} keeps the store in which ranks meet at {}", place.starter, place.host)
-                            : engine::listens_at_one_address()
-                                ? format("rank 0 listens at {}", place.listen)
-                                : "rank 0 listens at every address of its machine (this LibTorch knows no other way)";
+    const std::string who =
+        place.has_store ? format("{} keeps the store in which ranks meet at {}", place.starter, place.host)
+        : engine::listens_at_one_address()
+            ? format("rank 0 listens at {}", place.listen)
+            : "rank 0 listens at every address of its machine (this LibTorch supports no other way)";
     notes.push_back(format(
         "{}, port {}, and ranks listen for each other at ports that the kernel chooses: without authentication, so "
         "whoever reaches one of them can disturb the run",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a run, joined, as the verb that trains sees them.
+// The ranks of a run, joined, as the training command sees them.
 #pragma once
 
 #include <functional>

@@ -149,8 +149,8 @@ std::string end_of(int rank, const Child& child) {
   return core::format("rank {} (process {}) ended with exit code {}", rank, child.pid, code);
 }
 
-/// That it failed, a rank says itself; that it is gone, others say of it.
-bool says_itself(const std::string& cause) { return cause.find(" failed: ") != std::string::npos; }
+/// A failed rank reports itself; other ranks report one that is gone.
+bool is_reported_by_itself(const std::string& cause) { return cause.find(" failed: ") != std::string::npos; }
 
 /// One start of all ranks, up to their end.
 class Attempt {
@@ -174,7 +174,7 @@ class Attempt {
     }
     if (end_.has_failed && end_.exit_code == core::exit_code(core::ErrorKind::peer_lost)) {
       const std::string cause = meeting_.cause();
-      core::log_error("{}", killed_.empty() || says_itself(cause) ? cause : killed_);
+      core::log_error("{}", killed_.empty() || is_reported_by_itself(cause) ? cause : killed_);
     }
     return end_;
   }
@@ -200,11 +200,11 @@ class Attempt {
       if (rank == 0 && !end_.has_failed) end_.exit_code = code;
       return;
     }
-    const bool is_first = !end_.has_failed, is_explained = says_itself(meeting_.cause());
-    // What others say of it, that it is gone, may be known before.
+    const bool is_first = !end_.has_failed, is_explained = is_reported_by_itself(meeting_.cause());
+    // Other ranks may have reported before that it is gone.
     if (WIFSIGNALED(child.status) && killed_.empty() && !has_killed_) killed_ = end_of(rank, child);
-    // A rank that fails says why, to all and to the user, one that crashes to the user alone; who cannot say it any
-    // more is spoken for here.
+    // A rank that fails reports the cause to all and to the user, one that crashes to the user alone; for one that was
+    // killed it is reported here.
     if (is_first && !is_explained) {
       meeting_.publish_cause(end_of(rank, child));
       if (code != lost && !core::fault_of_exit_code(code)) core::log_error("{}", end_of(rank, child));

@@ -23,7 +23,7 @@ struct RanksEnd {
 };
 
 /// Starts processes with the command line of this one, forwards signals to them, and ends all when one fails. A rank
-/// that was killed is 76, one that crashed what core::fault_exit_code() says. None outlives this process. Throws
+/// that was killed is 76, one that crashed core::fault_exit_code(). None outlives this process. Throws
 /// Error{os}.
 RanksEnd run_ranks(const StartedRanks& ranks);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run knows of itself that a diagnosis reasons from, and how its ceilings are measured.
+// Facts about a run that a diagnosis reasons from, and how its ceilings are measured.
 #pragma once
 
 #include <optional>

@@ -12,8 +12,8 @@
 namespace stoker::train {
 
 /// Records five updates, and not the first two of the process; fewer where `length` or the run has fewer. Writes
-/// run_dir/operators.csv and operator_shapes.csv at the next report, end of an epoch or end of the run. Trouble with
-/// the files is a warning.
+/// run_dir/operators.csv and operator_shapes.csv at the next report, end of an epoch or end of the run. A failed
+/// write is a warning.
 class OperatorProfile : public engine::Observer {
  public:
   /// `may_use_events`: see OperatorRecorder.
@@ -35,10 +35,10 @@ class OperatorProfile : public engine::Observer {
   bool is_written_ = false;
 };
 
-/// A row per operator, times in milliseconds, shares in percent of the times of all rows: RFC 4180. `by` says whether
+/// A row per operator, times in milliseconds, shares in percent of the times of all rows: RFC 4180. `by`: whether
 /// there is a column of shapes; the device's columns are there where it was measured.
 std::string operators_csv(const engine::OperatorTable& table, engine::OperatorTable::By by);
-/// The first `count` rows for people, under a line that says of what.
+/// The first `count` rows for people, under a heading.
 std::vector<std::string> operators_text(const engine::OperatorTable& table, size_t count);
 
 }  // namespace stoker::train

@@ -26,7 +26,7 @@ void SplitOverlapWarning::on_epoch(const engine::EpochEvent& event) {
                              core::printable(training_->name(shared[i].training)));
   }
   core::log_warning(
-      "{} of the {} validation {} are training {}, too: {}{}; what is measured on them was learned by heart; "
+      "{} of the {} validation {} are training {}, too: {}{}; data leak: scores on these are inflated; "
       "train audit shows them all",
       core::count_text(static_cast<int64_t>(shared.size())), core::count_text(validation_->size()), kind, kind,
       examples, shared.size() > kExamples ? ", ..." : "");

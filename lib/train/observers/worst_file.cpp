@@ -49,17 +49,17 @@ std::string labels_text(const std::vector<std::string>& names, const std::vector
 
 Captions captions_of(const data::Source& source, const engine::ShownSample& sample,
                      const config::ResolvedOptions& options) {
-  const std::vector<float>& said = sample.predicted;
+  const std::vector<float>& output = sample.predicted;
   const auto threshold = static_cast<float>(options.task.threshold);
   if (config::learns_numbers(options.data.task)) {
     std::vector<float> targets(static_cast<size_t>(source.num_targets()));
     source.targets(sample.sample, targets.data());
     if (!config::has_scaled_targets(options.data.task)) {
       const std::string truth = labels_text(source.target_names(), targets, 0.5f),
-                        predicted = labels_text(source.target_names(), said, threshold);
+                        predicted = labels_text(source.target_names(), output, threshold);
       return {truth, predicted, truth != predicted};
     }
-    return {numbers_text(targets.data(), targets.size()), numbers_text(said.data(), said.size())};
+    return {numbers_text(targets.data(), targets.size()), numbers_text(output.data(), output.size())};
   }
   const std::vector<std::string>& names = source.class_names();
   const std::string truth = name_of(names, source.label(sample.sample));
@@ -67,12 +67,12 @@ Captions captions_of(const data::Source& source, const engine::ShownSample& samp
     return Captions{truth, core::format("{} {:.0f}%", name_of(names, index), 100 * probability),
                     index != source.label(sample.sample)};
   };
-  if (said.size() == 1) {
-    const bool positive = said[0] >= threshold;
-    return predicted(positive ? 1 : 0, positive ? said[0] : 1 - said[0]);
+  if (output.size() == 1) {
+    const bool positive = output[0] >= threshold;
+    return predicted(positive ? 1 : 0, positive ? output[0] : 1 - output[0]);
   }
-  const auto best = std::max_element(said.begin(), said.end());
-  return predicted(best - said.begin(), *best);
+  const auto best = std::max_element(output.begin(), output.end());
+  return predicted(best - output.begin(), *best);
 }
 
 }  // namespace
@@ -114,8 +114,8 @@ std::string WorstFile::json() const {
   const auto list = [&](const std::vector<engine::ShownSample>& shown) {
     core::Json samples = core::Json::array();
     for (const engine::ShownSample& sample : shown) {
-      const std::string trouble = reader.read_into(sample.sample, 0, /*round=*/0, row.data(), targets.data(), times);
-      if (!trouble.empty()) continue;
+      const std::string error = reader.read_into(sample.sample, 0, /*round=*/0, row.data(), targets.data(), times);
+      if (!error.empty()) continue;
       const data::Picture picture = data::picture_of(pixels, shape, kThumbnailSide);
       data::encode_jpeg(picture.pixels.data(), static_cast<int>(picture.width), static_cast<int>(picture.height),
                         static_cast<int>(picture.channels), kThumbnailQuality, jpeg);

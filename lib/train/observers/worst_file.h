@@ -20,7 +20,7 @@ class WorstFile : public engine::Observer {
             std::shared_ptr<const data::Source> validation);
 
   void on_epoch(const engine::EpochEvent& event) override;
-  /// Reads the samples anew and writes the file, once the run has ended. Trouble is a warning: it is no result.
+  /// Reads the samples anew and writes the file, once the run has ended. A failure is a warning: the file is no result.
   void write() const;
 
  private:

@@ -22,7 +22,7 @@ namespace {
 using core::Error;
 using core::ErrorKind;
 
-/// The device of a verb; "cpu" where none can be had.
+/// The device of a command; "cpu" where none can be had.
 std::string device_of(const config::Options& given) {
   config::Facts facts;
   facts.machine.accelerators = engine::list_accelerators().devices;
@@ -49,19 +49,20 @@ std::string memory_text(const config::Options& given) {
 }
 
 Error out_of_memory(const std::string& cause, const config::Options& given) {
-  return Error(ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(given)),
-               "train plan with the same options says what fits; --auto-micro-batch computes smaller micro-batches by "
-               "itself, or "
-               "use a smaller --batch-size with more --accumulation-steps: the same update");
+  return Error(
+      ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(given)),
+      "train plan with the same options estimates what fits; --auto-micro-batch computes smaller micro-batches by "
+      "itself, or "
+      "use a smaller --batch-size with more --accumulation-steps: the same update");
 }
 
-/// Of the device of a verb; 1 where it is not known.
+/// Of the device of a command; 1 where it is unknown.
 double free_share(const config::Options& given) {
   const std::string device = device_of(given);
   return device.rfind("cuda:", 0) == 0 ? engine::free_memory_share(torch::Device(device)) : 1;
 }
 
-/// What a library says of an operation whose result would differ from run to run.
+/// The error of a library for an operation whose result would differ from run to run.
 bool is_not_deterministic(const std::string& text) {
   return text.find("does not have a deterministic implementation") != std::string::npos;
 }
@@ -110,7 +111,8 @@ bool is_lost_connection(const std::system_error& error) {
     } catch (const std::system_error& error) {
       // c10d's TCPStore has threads whose failed connections nobody catches.
       if (is_lost_connection(error)) {
-        leave({core::ErrorKind::peer_lost, std::string("a connection between ranks is broken: ") + error.code().message(),
+        leave({core::ErrorKind::peer_lost,
+               std::string("a connection between ranks is broken: ") + error.code().message(),
                "look at the other ranks; run the same command again: it resumes"});
       }
       cause = engine::short_text_of(error);

@@ -10,7 +10,7 @@
 namespace stoker::train {
 
 /// A core::Error stays as it is; others are put into words, with an exit code and what to do next. `given`: the options
-/// of the command, for what it says of the device.
+/// of the command, for facts on the device.
 core::Error error_of(const std::exception& exception, const config::Options& given);
 
 /// The words for a device or driver that failed for good. Calls no device.
@@ -19,8 +19,8 @@ core::Error device_failure(const std::exception& error);
 /// Whether a device or its driver has failed for good, memory aside: every further call to it fails, too.
 bool is_device_failure(const std::exception& error);
 
-/// Ends the process where `error` is_device_failure(): says so, writes the last line and leaves with 71 without running
-/// a destructor, each of which could call the device again and throw. Else returns.
+/// Ends the process where `error` is_device_failure(): logs the error, writes the last line and leaves with 71 without
+/// running a destructor, each of which could call the device again and throw. Else returns.
 void leave_if_device_failed(const std::exception& error);
 
 /// What `work` returns. A device that fails in it is left as it is, before tensors and feeds are destroyed.

@@ -133,8 +133,8 @@ void require_model_for(const config::ResolvedOptions& options, const data::Sourc
                     core::format("choose --model two_stream_convlstm --backbone {}, or take {}", name, other));
 }
 
-/// A network that halves its images often has no pixels left of small ones, and LibTorch says so in its own words.
-/// Larger images always fit. What HDF5 files hold has its own shape.
+/// A network that halves its images often has no pixels left of small ones, and the error of LibTorch does not name the
+/// cause. Larger images always fit. What HDF5 files hold has its own shape.
 void require_images_large_enough(model::ImageModel& model, const config::ResolvedOptions& options) {
   constexpr int64_t kSideOfSmallImages = 64;  // pixels
   const int64_t side = options.data.img_size;

@@ -23,7 +23,7 @@ namespace stoker::train {
 
 /// Facts about data that is trained on. Measures what `given` leaves open.
 config::DataFacts facts_of(const data::Source& train, const config::DataOptions& given);
-/// Facts about data that a network with so many classes or targets is only used on.
+/// Facts about data that a network with `num_classes` classes or targets is only used on.
 config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& given, int64_t num_classes);
 
 torch::Device open_and_configure_device(const config::ResolvedOptions& options);
@@ -35,7 +35,7 @@ std::string graphs_obstacle(const config::ResolvedOptions& options, const std::s
 /// Records updates of such a run; null where --graphs is off, or auto and something is in the way. Throws Error{config}
 /// where graphs were asked for and cannot be.
 std::unique_ptr<engine::GraphRunner> graph_runner_for(const config::ResolvedOptions& options, torch::Device device);
-/// What the banner says of them behind the precision: ", graphs"; empty where there are none.
+/// Text of the banner behind the precision: ", graphs"; empty where there are none.
 std::string graphs_text(const config::ResolvedOptions& options, torch::Device device);
 
 /// What the run learns.
@@ -80,7 +80,7 @@ engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data:
 engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before);
 engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions& options, const std::string& directory);
 /// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
-/// `classes`: what is learned, by name; rows of the classifier of a run that knows the same names follow them.
+/// `classes`: what is learned, by name; rows of the classifier of a run that has the same names follow them.
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes = false,
                               const std::vector<std::string>& classes = {});
 /// How training images are varied, in one line.

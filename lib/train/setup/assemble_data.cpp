@@ -198,7 +198,7 @@ std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& opt
   settings.stored = stored;
   const data::TransformPlan plan = transform_plan(options, *source, /*training=*/true);
   if (options.train.replicas > 1) {
-    // A loader that reads nothing knows the batches of an epoch.
+    // A loader without workers has the batches of an epoch, and reads nothing.
     data::LoaderSettings without_workers = settings;
     without_workers.num_workers = 0;
     settings.own_batches = engine::own_batches(plan_epoch(options, data::Loader(source, plan, without_workers)), share);

@@ -23,7 +23,7 @@ proof::Effort effort_of(const config::ResolvedOptions& options) {
   return proof::Effort::automatic;
 }
 
-/// A batch and the short one at the end of an epoch of so many images.
+/// A batch and the short one at the end of an epoch of `images` images.
 std::vector<int64_t> batches_of(int64_t images, int64_t batch, bool drops_last) {
   const int64_t whole = std::min(batch, images), last = images % batch;
   std::vector<int64_t> sizes = {std::max<int64_t>(1, whole)};

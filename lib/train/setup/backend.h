@@ -31,13 +31,13 @@ NetworkUse benchmark_use(const config::ResolvedOptions& options, const data::Sou
 /// Who proves: see proof::ProverSettings.
 struct ProverPlace {
   std::string program;        ///< path of stoker-prove; empty: not installed
-  bool may_limit_isa = true;  ///< nobody else in this process has used oneDNN
+  bool may_limit_isa = true;  ///< no other code in this process has used oneDNN
 };
 /// That of this program.
 ProverPlace usual_prover();
 
-/// Proves it as --prove-backend says, takes the remedy where one is needed, and warns of it once. With `from_root` the
-/// root does for all ranks, which make the call at the same place. Throws Error{backend} where nothing is right.
+/// Proves it according to --prove-backend, takes the remedy where one is needed, and warns of it once. With `from_root`
+/// the root does for all ranks, which make the call at the same place. Throws Error{backend} where nothing is right.
 void prove_backend(const config::ResolvedOptions& options, const NetworkUse& use, const FromRoot& from_root = {},
                    const ProverPlace& prover = usual_prover());
 

@@ -103,13 +103,13 @@ std::optional<double> measure_layout(const TriedRun& run) {
   engine::restore_random_state(drawn, torch::kCPU);
   if (seconds[1] == 0) return std::nullopt;
   const double speed = seconds[0] / seconds[1];
-  const std::optional<double> told = is_open ? std::nullopt : std::optional<double>(speed);
-  if (speed < kOtherLayout) return told;
+  const std::optional<double> speed_of_given = is_open ? std::nullopt : std::optional<double>(speed);
+  if (speed < kOtherLayout) return speed_of_given;
   const std::string found = format("the network trains {:.2g} times as fast {} on this CPU", speed,
                                    is_last ? "channels-first" : "channels-last");
   if (!is_open) {
     core::log_warning("--{}channels-last: {}", is_last ? "" : "no-", found);
-    return told;
+    return speed_of_given;
   }
   settings.learn_layout({!is_last, found});
   run.learner = run.build({!is_last, /*only_tried=*/false});

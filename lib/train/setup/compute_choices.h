@@ -45,7 +45,7 @@ std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root
 std::optional<double> measure_layout(const TriedRun& run);
 
 /// On a CPU: where threads are automatic and fewer than the CPUs are clearly faster, since a neighbour holds some or
-/// since the network is small, settings learn how many, and LibTorch computes with so many. Nothing for what goes on
+/// since the network is small, settings get the number, and LibTorch uses it. Nothing for what goes on
 /// from a checkpoint and for several replicas, which have one thread each.
 void measure_threads(const TriedRun& run);
 

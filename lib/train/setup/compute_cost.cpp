@@ -33,7 +33,7 @@ engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine:
     cost.product_share = flop.forward > 0 ? flop.products / flop.forward : 0;
   } catch (const core::StopRequested&) {
     throw;
-  } catch (const std::exception& error) {  // a figure for people: training says what is wrong with the network
+  } catch (const std::exception& error) {  // a figure for people: training reports errors of the network
     core::log_debug("operations are not counted: {}", error.what());
     return cost;
   }

@@ -14,7 +14,7 @@ namespace {
 using config::DatasetType;
 using core::format;
 
-/// The config.yaml of a run gives every option; one that says what is so anyhow asks for nothing.
+/// The config.yaml of a run gives every option; one that equals the default requests nothing.
 bool is_asked_for(const config::Row& row) {
   return row.origin.kind != config::Origin::Kind::built_in && row.origin.kind != config::Origin::Kind::preset &&
          row.render() != row.default_text;

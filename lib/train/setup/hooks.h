@@ -14,7 +14,7 @@ namespace stoker::train {
 
 /// May set FeedSettings::on_copy.
 void hook_feed(const config::ResolvedLoaderOptions& options, data::FeedSettings& settings);
-/// May change what a run knows of itself.
+/// May change the facts about a run.
 void hook_facts(const config::ResolvedLoaderOptions& options, observe::DiagnosisFacts& facts);
 /// An observer that stands between the run and `observers`; nullptr: none. `observers` outlives it.
 std::unique_ptr<engine::Observer> hook_observers(engine::Observer& observers);

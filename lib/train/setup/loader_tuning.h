@@ -14,7 +14,7 @@ namespace stoker::train {
 
 /// Measures how many workers are worth it on `train`, where num-workers is automatic: up to the CPUs of this process,
 /// and as far as the pixels under way fit in a quarter of its free memory. Where nothing can be measured, the number
-/// stays what the machine says. The facts about data are known. Takes about 1.2 s.
+/// stays that of the machine. The facts about data are known. Takes about 1.2 s.
 void measure_workers(Settings& settings, const data::Source& train);
 
 /// What one worker of the loader keeps while it makes samples, in bytes.

@@ -72,12 +72,12 @@ void use_network_file_of_run(const std::string& checkpoint, const core::Json& ma
   use_kept_network_file(fs::weakly_canonical(checkpoint, ignored).parent_path().parent_path().string(), configuration);
   const std::string& model_option = configuration.table.row_of(named).name;
   const auto options = manifest.find("training_options");
-  const bool says = options != manifest.end() && options->is_object() && options->contains(model_option);
+  const bool is_saved = options != manifest.end() && options->is_object() && options->contains(model_option);
   const std::string found = identity_of_file(named);
-  const core::Json saved = says ? options->at(model_option) : core::Json();
+  const core::Json saved = is_saved ? options->at(model_option) : core::Json();
   if (saved == found) return;
   throw Error(ErrorKind::config,
-              format("{} was written with another network: {} is {}, the checkpoint says {}", checkpoint,
+              format("{} was written with another network: {} is {}, the checkpoint has {}", checkpoint,
                      core::printable(named), found, saved.is_string() ? saved.get<std::string>() : "nothing"),
               format("put the file that the run began with into its directory as {}", kCopy));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose network comes from a file (--model FILE.ts): the copy of the file that the run keeps, and what tells one
-// file from another. Without effect on networks of ours.
+// A run whose network comes from a file (--model FILE.ts): the copy of the file that the run keeps, and how files are
+// identified. Without effect on networks of ours.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ void keep_network_file(const config::ResolvedOptions& options, const std::string
 /// `model` becomes the copy in the run directory, if there is one and the options name a file.
 void use_kept_network_file(const std::string& run_directory, config::Configuration& configuration);
 /// use_kept_network_file() with the run directory of `checkpoint`. Throws Error{config} where the file is not the one
-/// that `manifest`, that of the checkpoint, tells of.
+/// that `manifest`, that of the checkpoint, names.
 void use_network_file_of_run(const std::string& checkpoint, const core::Json& manifest,
                              config::Configuration& configuration);
 

@@ -87,10 +87,10 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   return inputs;
 }
 
-engine::ProbeSettings memory_probe_settings(const PlanParts& parts, const plan::MemoryBudget& room) {
+engine::ProbeSettings memory_probe_settings(const PlanParts& parts, const plan::MemoryBudget& budget) {
   engine::ProbeSettings settings =
       probe_settings(parts.settings.options(), *parts.datasets.train, parts.learner.device);
-  settings.memory_bytes = parts.learner.device.is_cpu() ? room.host_free_bytes : room.device_free_bytes;
+  settings.memory_bytes = parts.learner.device.is_cpu() ? budget.host_free_bytes : budget.device_free_bytes;
   for (size_t i = settings.input.size() - 2; parts.most_side > 0 && i < settings.input.size(); ++i) {
     settings.input[i] = std::min(settings.input[i], parts.most_side);
   }
@@ -101,12 +101,12 @@ double area_of(const engine::ProbeSettings& settings) {
   return static_cast<double>(settings.input.end()[-1] * settings.input.end()[-2]);
 }
 
-/// Nothing where the network cannot be tried this way: training will say why, or it was told to go on regardless.
-std::optional<engine::ActivationModel> probed(const PlanParts& parts, const plan::MemoryBudget& room) {
+/// Nothing where the network cannot be tried this way: training reports the reason, or continues regardless on request.
+std::optional<engine::ActivationModel> probed(const PlanParts& parts, const plan::MemoryBudget& budget) {
   std::optional<core::MemoryLimit> limit;
   if (parts.learner.device.is_cpu()) limit.emplace();
   try {
-    const engine::ProbeSettings settings = memory_probe_settings(parts, room);
+    const engine::ProbeSettings settings = memory_probe_settings(parts, budget);
     engine::ActivationModel model = engine::probe_memory(parts.learner, parts.task, settings);
     const auto whole = probe_settings(parts.settings.options(), *parts.datasets.train, parts.learner.device);
     model.area_factor *= area_of(whole) / area_of(settings);
@@ -159,15 +159,15 @@ int64_t settled_resident_bytes() {
   return core::read_process_memory().resident_bytes;
 }
 
-plan::MemoryBudget memory_room(torch::Device device, int64_t processes) {
-  plan::MemoryBudget room;
-  room.host_held_bytes = core::read_process_memory().resident_bytes;
-  room.host_free_bytes = core::read_machine_facts().ram_available_bytes / processes;
+plan::MemoryBudget memory_budget(torch::Device device, int64_t processes) {
+  plan::MemoryBudget budget;
+  budget.host_held_bytes = core::read_process_memory().resident_bytes;
+  budget.host_free_bytes = core::read_machine_facts().ram_available_bytes / processes;
   const engine::DeviceMemory memory = engine::device_memory(device);
-  room.device_held_bytes = memory.held_bytes;
-  room.device_free_bytes = memory.free_bytes;
-  room.device_total_bytes = memory.total_bytes;
-  return room;
+  budget.device_held_bytes = memory.held_bytes;
+  budget.device_free_bytes = memory.free_bytes;
+  budget.device_total_bytes = memory.total_bytes;
+  return budget;
 }
 
 plan::PlanInputs measure_plan(const PlanParts& parts) {
@@ -179,10 +179,10 @@ plan::PlanInputs measure_plan(const PlanParts& parts) {
     inputs.highest_so_far_bytes = core::read_process_memory().peak_resident_bytes;
     return inputs;
   };
-  const plan::MemoryBudget room = memory_room(parts.learner.device, parts.processes);
+  const plan::MemoryBudget budget = memory_budget(parts.learner.device, parts.processes);
   finish(resident_before);
-  if (!plan::shortage(plan::make_memory_plan(inputs), room).empty()) return inputs;  // as it is, it is too much
-  if (const auto activations = probed(parts, room)) {
+  if (!plan::shortage(plan::make_memory_plan(inputs), budget).empty()) return inputs;  // as it is, it is too much
+  if (const auto activations = probed(parts, budget)) {
     inputs.training_bytes = [model = *activations](int64_t images) { return model.training_bytes(images); };
     inputs.evaluation_bytes = [model = *activations](int64_t images) { return model.evaluation_bytes(images); };
     if (inputs.on_cpu()) {
@@ -220,9 +220,9 @@ ObservedMemory observed_memory(torch::Device device) {
   return {host_bytes, memory.peak_bytes, memory.peak_allocated_bytes};
 }
 
-void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, const plan::MemoryBudget& room,
+void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, const plan::MemoryBudget& budget,
                      const std::optional<ObservedMemory>& observed) {
-  const core::Json json = {{"predicted", plan::plan_json(plan, room)},
+  const core::Json json = {{"predicted", plan::plan_json(plan, budget)},
                            {"observed", observed ? observed_json(*observed) : core::Json(nullptr)}};
   core::write_file_atomically(run_dir + "/plan.json",
                               json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n", /*durable=*/false);

@@ -38,16 +38,17 @@ struct PlanParts {
   bool resumes = false;
   int64_t ranks = 1;      ///< of the run
   int64_t processes = 1;  ///< of them on this machine, which share its memory
-  int64_t most_side = 0;  ///< above 0: activations are tried on images of at most so many pixels, and extended by area
+  int64_t most_side = 0;  ///< above 0: activations are tried on images of at most this side, and extended by area
 };
 
 /// Sizes, and activations by trying a few images: some tenths of a second for a small network, a few seconds at most.
-/// The learner is as before afterwards. Where a lower limit already says that the run cannot fit nothing is tried. The
-/// cache is left out. Throws Error{out_of_memory} when the network and two images do not fit, unless plan-check is off.
+/// The learner is as before afterwards. Where a lower limit already shows that the run cannot fit, nothing is tried.
+/// The cache is left out. Throws Error{out_of_memory} when the network and two images do not fit, unless plan-check is
+/// off.
 plan::PlanInputs measure_plan(const PlanParts& parts);
 
-/// For each of so many processes of a run, which are all there.
-plan::MemoryBudget memory_room(torch::Device device, int64_t processes = 1);
+/// For each of `processes` processes of a run, which are all there.
+plan::MemoryBudget memory_budget(torch::Device device, int64_t processes = 1);
 
 /// What an automatic batch-size depends on besides memory.
 plan::BatchRules batch_rules(const config::Resolution& resolution);
@@ -58,11 +59,11 @@ bool trains_on_one_image(const config::ResolvedOptions& options, const data::Sou
 /// Highest memory of this process, and of LibTorch on its device.
 struct ObservedMemory {
   int64_t host_bytes = 0, device_bytes = 0;  ///< of a device with the pieces between tensors
-  int64_t device_allocated_bytes = 0;        ///< without them: what the plan speaks of
+  int64_t device_allocated_bytes = 0;        ///< without them: what the plan predicts
 };
 ObservedMemory observed_memory(torch::Device device);
 /// plan.json of a run: predicted, and at its end observed.
-void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, const plan::MemoryBudget& room,
+void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, const plan::MemoryBudget& budget,
                      const std::optional<ObservedMemory>& observed);
 
 }  // namespace stoker::train

@@ -9,7 +9,7 @@
 
 namespace stoker::train {
 
-/// CPUs and free memory of each of so many processes, with the device of the first.
+/// CPUs and free memory of each of `processes` processes, with the device of the first.
 core::MachineFacts machine_shared_by(core::MachineFacts machine, int64_t processes);
 /// CPUs and free memory of a rank, where all ranks of the machine get as much; and which of the machine's GPUs is its.
 core::MachineFacts share_of_machine(const RankPlace& place);

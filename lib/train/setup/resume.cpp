@@ -37,7 +37,7 @@ class SavedOptions {
 
   /// To name an option: value_of() takes a member of it.
   config::Options& options() { return options_; }
-  /// Absent where the checkpoint does not say, or says auto, or what is no value of the option.
+  /// Absent where the checkpoint has none, auto, or what is no value of the option.
   template <typename T>
   std::optional<T> value_of(T& field) {
     return reads(field) ? std::optional<T>(field) : std::nullopt;

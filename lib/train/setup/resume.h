@@ -36,7 +36,7 @@ struct Extension {
 std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epochs);
 
 /// Throws Error{config} with what differs, unless `override_resume` accepts it. The epochs of an extension may differ,
-/// and its warm-up where the shorter run had no room for it.
+/// and its warm-up where the shorter run was too short for it.
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
                       const std::optional<Extension>& extension);
 

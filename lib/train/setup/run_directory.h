@@ -25,7 +25,7 @@ class RunDirectory {
 };
 
 /// `path` with its first "{n}" replaced by the lowest number from 1 of which no file or directory exists; it is made
-/// where `make` says so, by this process alone. As it is without "{n}". Throws Error{cannot_create}, {permission}.
+/// with `make`, by this process alone. As it is without "{n}". Throws Error{cannot_create}, {permission}.
 std::string numbered_directory(const std::string& path, bool make);
 
 /// Renames a run directory that holds a run to `path`.old-1, or the next free number; nothing for one that does not.

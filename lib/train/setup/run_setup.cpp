@@ -60,7 +60,7 @@ void prove_before_measuring(Settings& settings, const data::Datasets& datasets, 
   }
 }
 
-/// Whether a batch may be too much, told from what usual networks hold of an image at least.
+/// Whether a batch may be too much, estimated from what usual networks hold of an image at least.
 bool may_be_too_large(const Settings& settings, const data::Source& train) {
   constexpr int64_t kHeldOverInput = 60;  // activations and their gradients
   const config::ResolvedOptions& options = settings.options();
@@ -96,9 +96,9 @@ void refuse_hopeless_batch(const Settings& settings, const RunSetup& prepared, t
     least.evaluation_bytes = half(inputs.evaluation_bytes);
     least.working_bytes = nullptr;
   }
-  const plan::MemoryBudget room = memory_room(device, /*processes=*/1);
-  if (plan::shortage(plan::make_memory_plan(least), room).empty()) return;
-  plan::refuse_what_does_not_fit(inputs, room, /*plan_check=*/true);
+  const plan::MemoryBudget budget = memory_budget(device, /*processes=*/1);
+  if (plan::shortage(plan::make_memory_plan(least), budget).empty()) return;
+  plan::refuse_what_does_not_fit(inputs, budget, /*plan_check=*/true);
 }
 
 /// What stands in until a fact is known must not be trained with.
@@ -146,10 +146,10 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes,
                         resumes,  share.ranks,       share.processes};
   prepared.inputs = measure_plan(parts);
-  prepared.room = memory_room(device, share.processes);
+  prepared.budget = memory_budget(device, share.processes);
   if (settings.resolution().waits_for_batch) {
     const config::Measured<int64_t> own =
-        plan::choose_batch(batch_rules(settings.resolution()), prepared.inputs, prepared.room);
+        plan::choose_batch(batch_rules(settings.resolution()), prepared.inputs, prepared.budget);
     settings.learn_batch(share.agree_on_batch ? share.agree_on_batch(own) : own);
     prepared.inputs.batch_size = options.loader.batch_size;
     prepared.inputs.val_batch_size = options.loader.val_batch_size;
@@ -158,9 +158,9 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   if (settings.resolution().waits_for_trains_on_one_image) {
     settings.learn_one_image(trains_on_one_image(options, *prepared.datasets.train, prepared.learner));
   }
-  const int64_t needed = plan::make_memory_plan(prepared.inputs).host_bytes - prepared.room.host_held_bytes;
+  const int64_t needed = plan::make_memory_plan(prepared.inputs).host_bytes - prepared.budget.host_held_bytes;
   core::MachineFacts machine = settings.facts().machine;
-  machine.ram_available_bytes = prepared.room.host_free_bytes;
+  machine.ram_available_bytes = prepared.budget.host_free_bytes;
   prepared.caches = add_caches(settings, machine, prepared.datasets, std::max<int64_t>(0, needed));
   prepared.inputs.cache_bytes = prepared.caches.planned_bytes;
   if (!share.root_has_proven) {  // what was chosen by measurement since

@@ -25,7 +25,7 @@ struct RunSetup {
   std::optional<double> bfloat16_speed;      ///< of training the network on a CPU, over float32; absent: not measured
   std::optional<double> other_layout_speed;  ///< of training in the layout that was not asked for; absent: not measured
   plan::PlanInputs inputs;
-  plan::MemoryBudget room;  ///< as it was when the plan was made
+  plan::MemoryBudget budget;  ///< as it was when the plan was made
 };
 
 /// Opens the data; settings learn of data and network. `measure`: find the number of workers by measurement where it is
@@ -43,8 +43,8 @@ struct RunShare {
 };
 
 /// Opens the device, builds what is trained, measures its memory, chooses an automatic batch, and puts the data behind
-/// caches that leave room for the rest. Nothing is open in the settings afterwards. Refuses nothing but a network that
-/// does not fit.
+/// caches that leave memory for the rest. Nothing is open in the settings afterwards. Refuses nothing but a network
+/// that does not fit.
 void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const RunShare& share = {});
 
 }  // namespace stoker::train

@@ -58,7 +58,7 @@ core::MachineFacts machine_with_accelerators() {
   core::MachineFacts machine = core::read_machine_facts();
   core::Accelerators found = engine::list_accelerators();
   machine.accelerators = std::move(found.devices);
-  machine.accelerator_trouble = std::move(found.failure);
+  machine.accelerator_failure = std::move(found.failure);
   machine.accelerator_absence = std::move(found.absence);
   machine.computes_float16 = engine::cpu_computes_float16();
   return machine;

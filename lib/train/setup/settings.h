@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way of every verb from the options that were given to those that hold: facts are added as they become known,
-// and each time all options are resolved again.
+// The one way of every command from the options that were given to those that hold: facts are added as they become
+// known, and each time all options are resolved again.
 #pragma once
 
 #include <optional>

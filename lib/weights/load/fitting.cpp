@@ -195,7 +195,7 @@ class Fitting {
     if (count == 0) return;
     fitted_.changed.push_back(
         format("the weights of {} batch norms, whose epsilon is taken for {:g} there and is {:g} here, so that their "
-               "results stay the same (--init-norm-eps says another one: 0.001 for TensorFlow's weights)",
+               "results stay the same (--init-norm-eps sets another one: 0.001 for TensorFlow's weights)",
                count, plan_.norm_eps, ours));
   }
 

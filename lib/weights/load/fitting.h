@@ -31,7 +31,7 @@ struct HeadChoice {
 struct Fitted {
   std::vector<std::pair<model::NamedTensor, torch::Tensor>> values;  ///< tensor of the network, its new value
   std::vector<std::string> fresh_shape, fresh_absent;  ///< of the classifier: another shape there, not there
-  std::vector<std::string> fresh_asked;                ///< of the classifier: as HeadChoice says
+  std::vector<std::string> fresh_asked;                ///< of the classifier: as in HeadChoice
   int64_t rows_kept = -1, rows = 0;                    ///< of the classifier, where its rows were chosen by name
   std::vector<std::string> changed;                    ///< what was done to which tensor
   std::vector<std::string> left_out;                   ///< tensors of a classifier that the network does not have

@@ -63,7 +63,7 @@ PretrainedReport report_of(const std::string& path, const WeightFile& file, cons
                            fitted.rows_kept, fitted.rows));
   }
   if (!fitted.fresh_asked.empty()) {
-    lines.push_back("as --fresh-head says, the classifier starts fresh: " + core::list_text(fitted.fresh_asked));
+    lines.push_back("the classifier starts fresh (--fresh-head): " + core::list_text(fitted.fresh_asked));
   }
   if (!fitted.fresh_shape.empty()) {
     lines.push_back("the classifier has another shape there, so it starts fresh: " +

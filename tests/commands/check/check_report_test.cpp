@@ -17,7 +17,7 @@ CheckFacts good_machine() {
   facts.machine.cpus = 2;
   facts.machine.cpus_reason = "2 by affinity, no cgroup limit";
   facts.machine.avx512 = facts.machine.native_bfloat16 = true;
-  facts.nvml_trouble = "libnvidia-ml.so.1 cannot be loaded";
+  facts.nvml_failure = "libnvidia-ml.so.1 cannot be loaded";
   facts.blas = engine::blas_of_path("/usr/lib/x86_64-linux-gnu/openblas-openmp/libblas.so.3");
   facts.compute = {{"matmul", "float32", false, 100},      {"matmul", "bfloat16", false, 250},
                    {"matmul", "float16", false, 0},        {"convolution", "float32", false, 80},
@@ -115,7 +115,7 @@ TEST(CheckReportTest, LibrariesAreRecognisedByTheirPaths) {
 
 TEST(CheckReportTest, AGpuThatLibTorchCannotUseIsCalledOut) {
   CheckFacts facts = good_machine();
-  facts.nvml_trouble = "";
+  facts.nvml_failure = "";
   facts.driver_devices = {"NVIDIA H200"};
   ASSERT_EQ(warnings_from(facts).size(), 1u);
   EXPECT_NE(warnings_from(facts)[0].find("this LibTorch is a CPU build"), std::string::npos);

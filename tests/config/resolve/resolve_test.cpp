@@ -66,7 +66,7 @@ TEST(ResolveTest, ChoosesTheDeviceThatIsThere) {
 
 TEST(ResolveTest, ADriverThatDoesNotWorkIsAnErrorAndNeverTheCpuInSilence) {
   core::MachineFacts broken = cpu_machine(8);
-  broken.accelerator_trouble = "system not yet initialized";
+  broken.accelerator_failure = "system not yet initialized";
   for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"--device", "cuda"}}) {
     const auto error = failure_of([&] { resolved(words, broken); });
     EXPECT_EQ(error.kind, core::ErrorKind::unavailable);

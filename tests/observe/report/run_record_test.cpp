@@ -219,7 +219,7 @@ TEST_F(RunRecordTest, ThePageSetsWhatWasPredictedAgainstWhatWasSeen) {
   folder_.write("plan.json", "{" + predicted + R"(,"observed":null})");  // under way, or killed
   const std::string under_way = report_page({record()}, "stoker", "now");
   EXPECT_NE(under_way.find("Memory, predicted</h2>"), std::string::npos);
-  EXPECT_EQ(under_way.find("n/a"), std::string::npos) << "what nobody knows has no row";
+  EXPECT_EQ(under_way.find("n/a"), std::string::npos) << "unknown values have no row";
   folder_.write("plan.json", R"({"predicted":7})");
   EXPECT_TRUE(record().memory.empty());
 }

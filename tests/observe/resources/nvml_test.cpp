@@ -10,7 +10,7 @@ using Words = std::vector<std::string>;
 
 TEST(NvmlTest, ReadsEveryFigureInItsUnit) {
   Nvml nvml(STOKER_FAKE_NVML);
-  ASSERT_EQ(nvml.trouble(), "");
+  ASSERT_EQ(nvml.failure(), "");
   EXPECT_EQ(nvml.driver_version(), "535.183.01");
   EXPECT_EQ(nvml.device_names(), (Words{"NVIDIA Fake 24GB", "NVIDIA Shy"}));
   const GpuReading gpu = nvml.read({"00000000:3b:00.0"});
@@ -40,11 +40,11 @@ TEST(NvmlTest, APartOfACardIsReadAsThatPart) {
 
 TEST(NvmlTest, WithoutTheLibraryEverythingIsAbsent) {
   Nvml nvml("/nowhere/libnvidia-ml.so.1");
-  EXPECT_EQ(nvml.trouble(), "/nowhere/libnvidia-ml.so.1 cannot be loaded: no NVIDIA driver");
+  EXPECT_EQ(nvml.failure(), "/nowhere/libnvidia-ml.so.1 cannot be loaded: no NVIDIA driver");
   EXPECT_EQ(nvml.driver_version(), "");
   EXPECT_TRUE(nvml.device_names().empty());
   EXPECT_FALSE(nvml.read({"00000000:3b:00.0"}).memory_used_bytes);
-  EXPECT_EQ(Nvml("libm.so.6").trouble(), "libm.so.6 cannot reach the driver");
+  EXPECT_EQ(Nvml("libm.so.6").failure(), "libm.so.6 cannot reach the driver");
 }
 
 TEST(NvmlTest, IdleClocksAndAdministratorsClocksAreNoSlowdown) {

@@ -77,11 +77,11 @@ TEST(RankPlaceTest, RanksOfOneJobHaveItsNameAndOthersAnother) {
 
 TEST(RankPlaceTest, SeveralMachinesNeedAnAddressToListenAt) {
   EXPECT_EQ(refusal_of(kTorchrun, 1, /*listen=*/""),
-            "2 of 4 ranks are on other machines, and nobody said at which address rank 0 may wait for them");
+            "2 of 4 ranks are on other machines, and the address at which rank 0 waits for them is not set");
   Variables without = kTorchrun;
   without.erase("MASTER_ADDR");
   EXPECT_EQ(place_in(without)->host, "10.0.0.1") << "it is where the others find it, too";
-  EXPECT_EQ(refusal_of(without, 1, /*listen=*/"0.0.0.0"), "MASTER_ADDR does not say where the other ranks find rank 0");
+  EXPECT_EQ(refusal_of(without, 1, /*listen=*/"0.0.0.0"), "MASTER_ADDR is not set; the other ranks cannot find rank 0");
 }
 
 TEST(RankPlaceTest, WithoutFactsOfMachinesEachHasOneRank) {
@@ -132,7 +132,7 @@ TEST(RankPlaceTest, SrunNamesTheMachineOfRank0First) {
 }
 
 TEST(RankPlaceTest, WhatContradictsIsRefused) {
-  EXPECT_EQ(refusal_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), "MASTER_PORT does not say where the ranks meet");
+  EXPECT_EQ(refusal_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), "MASTER_PORT is not set; the ranks cannot meet");
   EXPECT_EQ(refusal_of({{"RANK", "0"}}), "RANK is set, but WORLD_SIZE is not");
   EXPECT_EQ(refusal_of(with(kTorchrun, "RANK", "4")), "RANK=4, but WORLD_SIZE=4");
   EXPECT_EQ(refusal_of(with(kTorchrun, "RANK", "x")), "RANK=x is no number from 0 to 1048576");
@@ -143,7 +143,7 @@ TEST(RankPlaceTest, WhatContradictsIsRefused) {
   Variables both = kTorchrun;
   both["OMPI_COMM_WORLD_RANK"] = "1";
   both["OMPI_COMM_WORLD_SIZE"] = "4";
-  EXPECT_EQ(refusal_of(both), "torchrun says rank 3 of 4, mpirun says rank 1 of 4");
+  EXPECT_EQ(refusal_of(both), "torchrun sets rank 3 of 4, mpirun sets rank 1 of 4");
 }
 
 TEST(RankPlaceTest, WhatTheCommandGivesToItsRanksIsReadBack) {
