@@ -134,7 +134,7 @@ TEST_F(ResultCommandsTest, PredictWithoutOneGoodImageIsAnError) {
   const Ended ended = run(words, work_.path());
   EXPECT_EQ(ended.exit_code, 65) << story_of(words, ended);
   EXPECT_NE(ended.err.find("none of the 5 images of images could be read"), std::string::npos) << ended.err;
-  EXPECT_EQ(lines_of(content_of_file(work_ / "p.csv")).size(), 6u) << "its rows say why";
+  EXPECT_EQ(lines_of(content_of_file(work_ / "p.csv")).size(), 6u) << "its rows have the reasons";
 }
 
 /// Number `column` of a line of CSV.

@@ -47,7 +47,7 @@ class AuditNews {
 
 /// What is audited, and by what options.
 struct AuditPlan {
-  std::optional<LoadedModel> asked;      ///< a network of a run, whose options hold where none are given
+  std::optional<LoadedModel> scorer;     ///< a network of a run, whose options hold where none are given
   std::vector<std::string> checkpoints;  ///< of that run
   std::optional<Settings> files;         ///< for looking at the files, when no network computes
 };
@@ -56,14 +56,14 @@ AuditPlan plan_of(const Context& context, const AuditFlags& flags) {
   config::Configuration& given = context.configuration;
   AuditPlan plan;
   if (!flags.run.empty()) {
-    plan.checkpoints = checkpoints_to_ask(flags.run);
-    plan.asked.emplace(
+    plan.checkpoints = scoring_checkpoints(flags.run);
+    plan.scorer.emplace(
         load_configuration(context.line, JoinedRanks(), {plan.checkpoints.front()}, [&](config::Options& options) {
           if (!flags.dataset.empty()) options.data.data_dir = flags.dataset;
           options.data.on_bad_image = config::OnBadImage::skip;  // corrupt files are a finding
           options.data.max_bad = 1'000'000'000;                  // as many as the option takes
         }));
-    plan.files.emplace(Settings::without_network(*plan.asked->given));
+    plan.files.emplace(Settings::without_network(*plan.scorer->given));
     return plan;
   }
   if (flags.dataset.empty() && !given.flags.names_data) {
@@ -75,17 +75,17 @@ AuditPlan plan_of(const Context& context, const AuditFlags& flags) {
   return plan;
 }
 
-void ask_about_labels(AuditPlan& plan, const AuditFlags& flags, Audited& audited) {
-  if (!plan.asked) return;
+void score_labels(AuditPlan& plan, const AuditFlags& flags, Audited& audited) {
+  if (!plan.scorer) return;
   const auto training = [&](const config::Configuration&, const std::vector<std::string>& trained) {
     if (audited.splits.front().source->learned_names() == trained) return audited.splits.front().source;
     throw core::Error(core::ErrorKind::data, "the classes of the data are not those of " + core::printable(flags.run),
                       "name a run that learned these classes");
   };
-  load_network(training, JoinedRanks(), *plan.asked);
+  load_network(training, JoinedRanks(), *plan.scorer);
   audited.run = flags.run;
   audited.checkpoints = plan.checkpoints;
-  audited.suspects = find_label_suspects(*plan.asked, plan.checkpoints, audited.splits, flags.suspects);
+  audited.suspects = find_label_suspects(*plan.scorer, plan.checkpoints, audited.splits, flags.suspects);
 }
 
 /// A folder of class folders alone is one split, with the folder's name.
@@ -136,7 +136,7 @@ Outcome audit(const Context& context, const AuditFlags& flags) {
     audited.findings =
         data::audit(audited.splits, settings, [&](int64_t done, int64_t total) { news.on_progress(done, total); });
   }
-  ask_about_labels(plan, flags, audited);
+  score_labels(plan, flags, audited);
   audited.seconds = core::seconds_since(begin);
   if (!flags.output.empty()) {
     write_result(flags.output, audit_page(audited, settings.limits, "stoker train " STOKER_VERSION,

@@ -8,7 +8,7 @@ namespace stoker::train {
 
 struct AuditFlags {
   std::string dataset;     ///< empty: that of the options, or of the run
-  std::string run;         ///< whose networks are asked about labels; empty: none
+  std::string run;         ///< whose networks score labels; empty: none
   std::string output;      ///< page with pictures; "-": standard output; empty: none
   int64_t suspects = 200;  ///< labels that are listed of each split
   bool json = false;

@@ -31,9 +31,9 @@ struct Audited {
   std::string data_dir;
   std::vector<data::SplitToAudit> splits;  ///< in the order of findings.splits
   data::AuditFindings findings;
-  std::string run;                       ///< whose networks were asked about labels; empty: none
-  std::vector<std::string> checkpoints;  ///< of it that were asked
-  std::vector<SplitSuspects> suspects;   ///< [splits]; empty: nobody was asked
+  std::string run;                       ///< whose networks scored labels; empty: none
+  std::vector<std::string> checkpoints;  ///< of it that scored
+  std::vector<SplitSuspects> suspects;   ///< [splits]; empty: no run
   double seconds = 0;                    ///< that the audit took
 
   const data::Source& source_of(const data::SampleAt& at) const {

@@ -149,7 +149,7 @@ SplitSuspects suspects_of(const data::Source& source, int64_t split, const Judge
 
 }  // namespace
 
-std::vector<std::string> checkpoints_to_ask(const std::string& run_or_checkpoint) {
+std::vector<std::string> scoring_checkpoints(const std::string& run_or_checkpoint) {
   if (core::file_exists(run_or_checkpoint + "/manifest.json")) return {run_or_checkpoint};
   const engine::CheckpointFiles files(run_or_checkpoint + "/checkpoints");
   std::vector<int64_t> updates = files.list();
@@ -159,9 +159,9 @@ std::vector<std::string> checkpoints_to_ask(const std::string& run_or_checkpoint
                       "name a run directory (it holds checkpoints/) or a checkpoint (it holds manifest.json)");
   }
   std::vector<std::string> paths;
-  const size_t asked = std::min(kMaxCheckpoints, updates.size());
-  for (size_t i = 0; i < asked; ++i) {
-    const size_t at = asked == 1 ? updates.size() - 1 : i * (updates.size() - 1) / (asked - 1);
+  const size_t taken = std::min(kMaxCheckpoints, updates.size());
+  for (size_t i = 0; i < taken; ++i) {
+    const size_t at = taken == 1 ? updates.size() - 1 : i * (updates.size() - 1) / (taken - 1);
     paths.push_back(files.path_of(updates[at]));
   }
   return paths;

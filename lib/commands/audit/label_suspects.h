@@ -12,7 +12,7 @@ namespace stoker::train {
 
 /// Paths of the checkpoints that a run has kept, or of the one that is named; of many some that are spread evenly.
 /// Throws Error{no_input} where there is none.
-std::vector<std::string> checkpoints_to_ask(const std::string& run_or_checkpoint);
+std::vector<std::string> scoring_checkpoints(const std::string& run_or_checkpoint);
 
 /// Evaluates each of `checkpoints` on every split. `loaded`: its network is built for the first of them; it is left
 /// with the weights of the last. `listed`: how many suspects of each split are named. Throws core::StopRequested.

@@ -228,7 +228,7 @@ std::string reliability_csv(const statistics::Calibration& calibration) {
       "\n";
   const auto fraction = [](double value) { return format("{:.6f}", value); };
   for (const statistics::ReliabilityBin& bin : calibration.bins) {
-    // Without answers there is nothing to say of them.
+    // Without answers there is nothing to report.
     const auto of_answers = [&](double value) { return bin.answers == 0 ? "" : fraction(value); };
     csv += core::csv_row({fraction(bin.low), fraction(bin.high), format("{}", bin.answers), of_answers(bin.confidence),
                           of_answers(bin.right), of_answers(bin.right_interval.low),

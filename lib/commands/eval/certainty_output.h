@@ -15,7 +15,7 @@ namespace stoker::train {
 /// certainty.thresholds.
 std::vector<std::string> certainty_lines(const statistics::Certainty& certainty, const engine::EvalReport& report,
                                          const std::vector<std::string>& label_names);
-/// Lines that say who wins. `first`, `second`: what the networks are called.
+/// Lines that name the better network. `first`, `second`: what the networks are called.
 std::vector<std::string> comparison_lines(const statistics::Comparison& comparison, const engine::EvalReport& report,
                                           const std::string& first, const std::string& second);
 

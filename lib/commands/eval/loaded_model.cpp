@@ -24,7 +24,7 @@ int64_t input_channels(const std::vector<model::NamedTensor>& weights) {
   return 0;
 }
 
-/// Facts about the data, where the checkpoint does not know better.
+/// Facts about the data, where the checkpoint has none.
 config::DataFacts facts_of_use(const LoadedModel& loaded) {
   config::DataFacts facts = evaluation_facts(*loaded.source, loaded.given->options.data,
                                              static_cast<int64_t>(loaded.saved.class_names.size()));

@@ -44,7 +44,7 @@ struct NamedCheckpoint {
   std::string which = "best";  ///< of a run directory: best, last
 };
 
-/// Reads the checkpoint, which rank 0 finds, and its configuration; the settings know this rank's share of the machine.
+/// Reads the checkpoint, which rank 0 finds, and its configuration; the settings have this rank's share of the machine.
 /// `change`: what the command gives in place of
 /// what was given.
 LoadedModel load_configuration(const config::CommandLine& line, const JoinedRanks& ranks, const NamedCheckpoint& named,

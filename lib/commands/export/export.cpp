@@ -52,7 +52,7 @@ const FileFormat& format_of(const ExportFlags& flags) {
   if (ending.empty() || flags.output.empty()) return kFormats[0];
   throw Error(ErrorKind::usage,
               format("--output: no format is known by the ending of {}", core::printable(flags.output)),
-              "end it in .onnx, .pt or .safetensors, or say --format");
+              "end it in .onnx, .pt or .safetensors, or set --format");
 }
 
 /// Where the file goes: into the run, unless a checkpoint alone was named.
@@ -80,7 +80,8 @@ torch::Tensor named_samples(const std::vector<std::string>& inputs, LoadedModel&
     samples.push_back(batch.images.to(torch::kCPU).contiguous().clone());
     count += batch.image_count();
   }
-  if (count == 0) throw Error(ErrorKind::data, "none of the images could be read", "the warnings above say why");
+  if (count == 0)
+    throw Error(ErrorKind::data, "none of the images could be read", "the warnings above name the causes");
   if (count < loaded.source->size())
     core::log_info("test vectors of the first {} images", std::min(count, kMaxVectors));
   return at::cat(samples).slice(0, 0, kMaxVectors);

@@ -98,8 +98,8 @@ std::string figure_text(double value) {
   return std::isinf(value) ? "infinite" : core::format("{:.4g}", value);
 }
 
-void say(const Blame& blame, const std::vector<WatchedUpdate>& updates, const Recomputation& part,
-         const RecordedRun& run, int64_t from) {
+void log_blame(const Blame& blame, const std::vector<WatchedUpdate>& updates, const Recomputation& part,
+               const RecordedRun& run, int64_t from) {
   const int64_t to = updates.empty() ? from : updates.back().update;
   core::log_info("watched   updates {} to {} of {}, computed again", from + 1, to, core::printable(run.path));
   const int64_t skipped = std::count_if(updates.begin(), updates.end(), [](const auto& one) { return one.is_skipped; });
@@ -164,7 +164,7 @@ Outcome blame(const Context& context, const BlameFlags& flags) {
   } while (at < last && updates.back().is_finite() && !ends_by_skipping(updates, limits));
   const Recomputation& part = *opened;
   const Blame found = find_fault(updates, limits);
-  say(found, updates, part, run, window.from);
+  log_blame(found, updates, part, run, window.from);
   if (flags.json)
     write_result(
         "-",

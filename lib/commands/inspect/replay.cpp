@@ -109,7 +109,7 @@ std::string verdict(bool was_recorded, bool differs) {
   return !was_recorded ? "not recorded" : differs ? "DIFFERENT from the recording" : "as recorded";
 }
 
-void say(const Recomputation& part, const Replayed& seen, const Comparison& found, const std::string& weights) {
+void log_replay(const Recomputation& part, const Replayed& seen, const Comparison& found, const std::string& weights) {
   constexpr size_t kWorst = 3;
   const UpdateRecorder& record = seen.record();
   std::vector<SampleRecord> samples = record.samples();
@@ -152,7 +152,7 @@ Outcome replay(const Context& context, const ReplayFlags& flags) {
   core::log_info("update    {} of {}: epoch {}, update {} of {}; {} computed again in {}", at.updates,
                  core::printable(run.path), at.epoch + 1, at.update_in_epoch, part.plan().updates(), at.updates - from,
                  core::duration_text(core::seconds_since(begin)));
-  say(part, seen, found, weights);
+  log_replay(part, seen, found, weights);
 
   const std::string folder =
       flags.output.empty() ? format("{}/replay/update-{:08d}", run.path, flags.update) : flags.output;

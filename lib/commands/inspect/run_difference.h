@@ -18,7 +18,7 @@ struct DifferentText {
   std::string name, a, b;
 };
 
-/// Options, data and program of two checkpoints, by what their manifests and states say.
+/// Options, data and program of two checkpoints, from their manifests and states.
 struct DifferentSetup {
   std::vector<DifferentText> options, program;
   std::optional<bool> same_data;  ///< absent: not known

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates that the loss scaler of float16 left out: what they say of a run. Computes nothing.
+// Updates that the loss scaler of float16 left out: what they mean for a run. Computes nothing.
 #pragma once
 
 #include <string>

@@ -41,7 +41,7 @@ core::Json json_of(const Verified& found, const RecordedRun& run) {
           {"run_seconds", found.run_seconds}};
 }
 
-void say(const Verified& found) {
+void log_verification(const Verified& found) {
   for (const std::string& note : found.notes) core::log_info("note      {}", note);
   core::log_info("covered   {} of {} checkpoint intervals, {} of {} updates ({:.0f}%), {} recorded updates compared",
                  found.drawn.size(), found.all.size(), found.updates, found.updates_to_cover(),
@@ -80,7 +80,7 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
     found.compared += result.compared;
     found.seconds += result.seconds;
   }
-  say(found);
+  log_verification(found);
   if (flags.json)
     write_result("-", json_of(found, run).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
   if (found.problems.empty()) return {core::kExitOk, "verified", run.updates};

@@ -12,7 +12,7 @@
 
 namespace stoker::train {
 
-/// What the command line asks to compare.
+/// Numbers of devices to compare, from the command line.
 struct DeviceQuestion {
   std::vector<int64_t> devices;  ///< at least one number
   bool replicas_given = false;   ///< else there are as many as devices

@@ -36,7 +36,7 @@ void refuse_bad_files(const config::ResolvedOptions& options, const data::Datase
   if (bad == 0 || (skips && bad <= options.data.max_bad)) return;
   throw core::Error(core::ErrorKind::data,
                     core::format("{} bad files would end the run; the first is {}", core::count_text(bad), first),
-                    core::format("repair or remove them, or say --on-bad-image skip,{}{}", bad,
+                    core::format("repair or remove them, or set --on-bad-image skip,{}{}", bad,
                                  is_whole ? "" : "; --all-files looks at every file"));
 }
 

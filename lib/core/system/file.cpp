@@ -162,7 +162,7 @@ void write_file_atomically(const std::string& path, std::string_view content, bo
 void remove_temporaries_of(const std::string& path, FileSystem& files) {
   const std::string parent = parent_of(path), prefix = path.substr(path.rfind('/') + 1) + ".tmp-";
   std::vector<DirectoryEntry> entries;
-  files.list(parent, entries);  // where that fails, writing will say why
+  files.list(parent, entries);  // where that fails, writing reports the reason
   for (const DirectoryEntry& entry : entries) {
     const std::string process = entry.name.substr(std::min(prefix.size(), entry.name.size()));
     const bool is_number = process.size() < 10 && process.find_first_not_of("0123456789") == std::string::npos;

@@ -104,7 +104,7 @@ bool StepGraph::can_record(const MicroBatch& input, const Compute& compute) {
   if (is_required_ && lack_of_memory) std::rethrow_exception(lack_of_memory);
   if (is_required_) {
     throw core::Error(core::ErrorKind::config, "graphs on is not possible: an update cannot be recorded: " + cause,
-                      "leave --graphs out, or say --graphs off");
+                      "leave --graphs out, or set --graphs off");
   }
   core::log_warning("updates cannot be recorded as a graph, and are computed without one: {}", cause);
   return false;

@@ -54,7 +54,7 @@ Diagnosis Diagnoser::examine(const engine::Interlude& interlude, const ResourceR
 }
 
 /// Nothing when it has to wait, since watching a run must not cost it anything that counts, and when a stop ends it. A
-/// figure for a line of the log never ends a run: once a probe has failed, none is asked any more.
+/// figure for a line of the log never ends a run: once a probe has failed, none is called any more.
 std::optional<double> Diagnoser::within_budget(const std::function<double()>& probe) {
   if (!probe || seconds_allowed_ <= 0 || a_probe_failed_) return std::nullopt;
   const Clock::time_point begin = Clock::now();
@@ -71,7 +71,7 @@ std::optional<double> Diagnoser::within_budget(const std::function<double()>& pr
   return measured;
 }
 
-/// Of forward and backward of a batch; of a long one some of its images are enough to tell.
+/// Of forward and backward of a batch; of a long one some of its images are enough.
 std::optional<double> Diagnoser::batch_seconds(const DiagnosisFacts& facts, const ThroughputProbes& probes,
                                                int64_t threads) {
   const double now = facts.pass_seconds();
@@ -82,7 +82,7 @@ std::optional<double> Diagnoser::batch_seconds(const DiagnosisFacts& facts, cons
   return seconds.value_or(0) > 0 ? std::optional(*seconds * batch / images) : std::nullopt;
 }
 
-/// Only those that this window gives reason to ask for.
+/// Only those that this window gives reason to measure.
 void Diagnoser::measure_ceilings(DiagnosisFacts& facts, const ThroughputProbes& probes) {
   const double computing = facts.times.computing_seconds() / std::max(1e-9, facts.times.update.mean_seconds);
   if (computing < 0.25) return;

@@ -9,7 +9,8 @@
 namespace stoker::observe {
 
 /// One thread. The first epoch of a process is left out: it fills caches and measures. What is compared are windows
-/// of epochs that train for at least kLeastSeconds together: shorter ones say what else the machine did in that moment.
+/// of epochs that train for at least kLeastSeconds together: shorter ones depend on what else the machine did in that
+/// moment.
 class DriftWatch {
  public:
   /// Share of the best rate below which two windows in a row have to stay.

@@ -15,7 +15,7 @@ namespace {
 // rows and keeps the cursor on the first of them, so that erasing from there to the end of the screen leaves nothing.
 constexpr const char* kToLineBegin = "\r";
 constexpr const char* kEraseBehind = "\x1b[J";
-// A multiplexer may tell of its new width late: until then too long a line is cut instead of broken.
+// A multiplexer may report its new width late: until then too long a line is cut instead of broken.
 constexpr const char* kCutLongLines = "\x1b[?7l";
 constexpr const char* kBreakLongLines = "\x1b[?7h";
 

@@ -50,7 +50,7 @@ class Console {
   std::string logged_, instead_;  ///< of log_as()
 };
 
-/// Columns of the terminal on stdout; 80 when it does not say.
+/// Columns of the terminal on stdout; 80 when unknown.
 int terminal_columns();
 
 }  // namespace stoker::observe

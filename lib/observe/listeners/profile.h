@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // --profile: records the start of a run as a trace and writes it to the run directory. What is traced, the
-// parts that do it say themselves (core/time/trace.h).
+// parts that do it record themselves (core/time/trace.h).
 #pragma once
 
 #include <chrono>

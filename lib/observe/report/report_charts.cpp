@@ -124,7 +124,7 @@ std::string resources_section(const Runs& runs) {
   charts += chart_of(runs, "Waited for data", "epochs", "percent of the time",
                      {{finest, "data_wait_share", "data wait", 100}}, /*from_zero=*/true, /*ceiling=*/100,
                      /*least_high=*/10);
-  charts += chart_of(runs, "Batches ready when one is asked for", "epochs", "batches",
+  charts += chart_of(runs, "Batches ready when one is requested", "epochs", "batches",
                      {{reports, "times.queue.mean_batches", "mean"},
                       {reports, "times.queue.capacity_batches", "capacity", 1, /*dashed=*/true}},
                      /*from_zero=*/true);

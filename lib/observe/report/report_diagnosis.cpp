@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of report.html that say what limited a run, and what it was most wrong about.
+// The sections of report.html on what limited a run, and on its worst mistakes.
 #include <algorithm>
 
 #include "core/format.h"

@@ -148,7 +148,7 @@ std::vector<std::string> slowdown_reasons(uint64_t clock_reasons) {
   add(0x04, "power cap");
   add(0x20 | 0x40, "heat");  // in software, in hardware
   add(0x80, "power brake");
-  // Hardware slowdown stands for heat or power brake where the driver does not tell them apart.
+  // Hardware slowdown stands for heat or power brake where the driver does not distinguish them.
   if ((clock_reasons & (0x20 | 0x40 | 0x80)) == 0) add(0x08, "hardware slowdown");
   return reasons;
 }

@@ -7,7 +7,7 @@ namespace stoker::train {
 
 /// From now on such a signal writes an error, a hint and the last line, replaces the file of core/crash/crash_file.h,
 /// runs the command of prepare_crash_command(), and leaves with 128 + signal. After libraries have loaded: handlers
-/// that they installed are replaced, those of UCX unless the user asks for them. Nothing under a sanitizer, which has
+/// that they installed are replaced, those of UCX unless the user requests them. Nothing under a sanitizer, which has
 /// its own.
 void install_crash_handler();
 

@@ -11,7 +11,7 @@
 namespace stoker::train {
 namespace {
 
-/// Of a command that started the ranks of a run: they alone know more.
+/// Of a command that started the ranks of a run: only they have more.
 std::string reason_of(const Outcome& outcome) {
   if (!outcome.reason.empty()) return outcome.reason;
   return outcome.exit_code == core::kExitOk ? "finished" : "stopped";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --on-end: a shell command that gets to know how a run ended.
+// --on-end: a shell command that gets the outcome of a run.
 #pragma once
 
 #include <string>

@@ -131,7 +131,7 @@ std::string process_environment(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
-std::optional<RankPlace> rank_place(const Environment& environment, const Asked& asked) {
+std::optional<RankPlace> rank_place(const Environment& environment, const RequestedRanks& requested) {
   std::optional<RankPlace> place;
   for (const Names& names : kStarters) {
     const std::optional<RankPlace> other = place_by(environment, names);
@@ -144,8 +144,8 @@ std::optional<RankPlace> rank_place(const Environment& environment, const Asked&
   }
   if (!place) return std::nullopt;
   const std::string own_job = environment(kStarterVariable);
-  if (asked.devices > 1 && asked.devices != place->local_size && asked.devices != place->size) {
-    refuse(format("--devices {}, but {} started {} processes, {} of them on this machine", asked.devices,
+  if (requested.devices > 1 && requested.devices != place->local_size && requested.devices != place->size) {
+    refuse(format("--devices {}, but {} started {} processes, {} of them on this machine", requested.devices,
                   place->starter, place->size, place->local_size));
   }
   if (place->size == 1) return std::nullopt;
@@ -156,7 +156,7 @@ std::optional<RankPlace> rank_place(const Environment& environment, const Asked&
     return place;
   }
   place->has_store = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  if (!place->is_one_machine()) find_host(environment, asked.listen, *place);
+  if (!place->is_one_machine()) find_host(environment, requested.listen, *place);
   find_job(environment, *place);
   return place;
 }

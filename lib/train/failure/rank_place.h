@@ -30,14 +30,14 @@ struct RankPlace {
 using Environment = std::function<std::string(const std::string& name)>;
 std::string process_environment(const std::string& name);
 
-struct Asked {
-  int devices = 1;     ///< processes per machine; 1 where nobody asked
+struct RequestedRanks {
+  int devices = 1;     ///< processes per machine; 1: not given
   std::string listen;  ///< where rank 0 waits for ranks on other machines; empty: not given
 };
 
-/// Nothing for a process that is alone. Throws Error{config} for variables that contradict each other or what was asked
-/// for, and for ranks on several machines without an address at which rank 0 may listen.
-std::optional<RankPlace> rank_place(const Environment& environment, const Asked& asked);
+/// Nothing for a process that is alone. Throws Error{config} for variables that contradict each other or `requested`,
+/// and for ranks on several machines without an address at which rank 0 may listen.
+std::optional<RankPlace> rank_place(const Environment& environment, const RequestedRanks& requested);
 
 /// What start_ranks() gives to a rank that it starts, "NAME=value" each.
 std::vector<std::string> variables_of(const RankPlace& place);

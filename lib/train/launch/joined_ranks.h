@@ -38,7 +38,7 @@ class JoinedRanks {
     from_root([] { return ""; });
   }
   /// Throws Error{config} on all ranks, naming what differs, unless all ranks have the same values under the same
-  /// names. No rank throws before all of them know: one that ends earlier would be a lost rank to the others.
+  /// names. No rank throws before all of them have it: one that ends earlier would be a lost rank to the others.
   void refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const;
 
  private:

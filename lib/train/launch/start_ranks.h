@@ -18,7 +18,7 @@ struct RanksEnd {
   int exit_code = 0;        ///< of rank 0, or of the first rank that failed by itself
   bool has_failed = false;  ///< one of them
   std::string
-      stopped_by;  ///< the signal, as in "TERM", where rank 0 could not say so; else it has written the last line
+      stopped_by;  ///< the signal, as in "TERM", where rank 0 did not report it; else it has written the last line
   int rank = 0;    ///< that failed
 };
 

@@ -19,7 +19,7 @@ namespace stoker::train {
 observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, const core::MachineFacts& machine,
                                     const config::DataFacts& data_facts, const data::Source& train);
 /// Examines a run between its updates: what it uses of the machine, what limits it. Runs the learner on noise where a
-/// diagnosis has reason to ask how fast it could be.
+/// diagnosis has reason to measure how fast it could be.
 class Diagnosing : public engine::BetweenUpdates {
  public:
   struct Run {

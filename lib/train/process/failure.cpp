@@ -89,7 +89,7 @@ Error of_torch(const c10::Error& error, const config::Options& given) {
 Error device_failure(const std::exception& error) {
   return Error(
       ErrorKind::os, "the device failed: " + engine::short_text_of(error),
-      "run the same command again: it resumes; dmesg and nvidia-smi -q say more about a card that fails often");
+      "run the same command again: it resumes; dmesg and nvidia-smi -q have details of a card that fails often");
 }
 
 namespace {

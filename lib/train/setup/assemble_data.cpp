@@ -64,7 +64,7 @@ std::shared_ptr<const data::ResidentPixels> resident_pixels(const config::Resolv
                     core::bytes_text(static_cast<double>(loaded.pixels->bytes())), which, device.str());
   } else if (feed && plan.training) {
     throw core::Error(core::ErrorKind::config, "feed resident is not possible: " + loaded.obstacle,
-                      "leave --feed out, or say --feed loader");
+                      "leave --feed out, or set --feed loader");
   } else {
     core::log_debug("feed loader of {} images: {}", which, loaded.obstacle);
   }
@@ -125,9 +125,9 @@ config::DataFacts evaluation_facts(const data::Source& source, const config::Dat
   config::DataFacts facts = kind_of(source);
   facts.of_training = false;
   facts.num_classes = num_classes;
-  // Images that cannot be read are no reason to end where nobody asks for their size.
-  const bool asks = given.img_size.is_auto() || given.in_chans.is_auto();
-  if (!facts.has_fixed_size && asks) measure_sizes(source, given.max_image_megapixels, facts);
+  // Images that cannot be read are no reason to end where their size is not needed.
+  const bool needs_size = given.img_size.is_auto() || given.in_chans.is_auto();
+  if (!facts.has_fixed_size && needs_size) measure_sizes(source, given.max_image_megapixels, facts);
   return facts;
 }
 

@@ -14,7 +14,7 @@ namespace stoker::train {
 std::string graphs_obstacle(const config::ResolvedOptions& options, const std::string& of_device) {
   if (!of_device.empty()) return of_device;
   if (options.train.replicas > 1) return "an update has several replicas";
-  if (options.model.grad_checkpointing) return "--grad-checkpointing asks the host for random states while it computes";
+  if (options.model.grad_checkpointing) return "--grad-checkpointing reads random states of the host while it computes";
   if (model::is_network_file(options.model.model)) return "a network in a file may decide on the host what it computes";
   return "";
 }
@@ -25,7 +25,7 @@ std::unique_ptr<engine::GraphRunner> graph_runner_for(const config::ResolvedOpti
   if (obstacle.empty()) return engine::make_graph_runner(device);
   if (options.device.graphs == config::Graphs::on) {
     throw core::Error(core::ErrorKind::config, "graphs on is not possible: " + obstacle,
-                      "leave --graphs out, or say --graphs off");
+                      "leave --graphs out, or set --graphs off");
   }
   core::log_debug("graphs are off: {}", obstacle);
   return nullptr;

@@ -13,7 +13,7 @@
 namespace stoker::train {
 namespace {
 
-/// Empty where the system does not say.
+/// Empty where the system has none.
 const std::string& executable_digest() {
   static const std::string digest = [] {
     constexpr uint64_t kMaxBytes = uint64_t{4} << 30;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine and the data say together about the loader: how many workers, and what is kept in memory.
+// Settings of the loader that depend on machine and data: how many workers, and what is kept in memory.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 namespace stoker::train {
 
 /// The checkpoint to go on from, or "" to start from scratch. `is_restart`: a starter has started this very run before,
-/// so that it goes on with what it has left behind, whatever its options say of the first start. `is_fresh`: the run
+/// so that it goes on with what it has left behind, whatever its options for the first start. `is_fresh`: the run
 /// starts over.
 std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files,
                               bool is_restart, bool is_fresh = false);

@@ -14,7 +14,7 @@ namespace stoker::train {
 /// Machine facts with the accelerators that LibTorch sees.
 core::MachineFacts machine_with_accelerators();
 
-/// The threads that OMP_NUM_THREADS asks for, at most one for each CPU; nothing where it is no number.
+/// The threads that OMP_NUM_THREADS sets, at most one for each CPU; nothing where it is no number.
 std::optional<config::Measured<int64_t>> asked_threads(const std::string& omp_num_threads, int cpus);
 
 class Settings {

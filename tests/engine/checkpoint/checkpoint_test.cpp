@@ -243,8 +243,8 @@ TEST_F(CheckpointsTest, WhereTheBestOneIsGoneItIsTheBestOneThatIsLeft) {
 }
 
 TEST_F(CheckpointsTest, InSpiteOfDifferencesWhatFitsIsTakenAndTheRestBeginsFresh) {
-  std::vector<std::string> said;
-  core::set_console_writer([&](core::LogLevel, std::string_view line) { said.emplace_back(line); });
+  std::vector<std::string> logged;
+  core::set_console_writer([&](core::LogLevel, std::string_view line) { logged.emplace_back(line); });
   const auto learner_with = [](config::OptimizerKind kind, double momentum, bool averages, bool thawed) {
     Learner learner = learner_of(0);
     config::ResolvedOptimOptions options;
@@ -283,7 +283,7 @@ TEST_F(CheckpointsTest, InSpiteOfDifferencesWhatFitsIsTakenAndTheRestBeginsFresh
         "exp_avg_sq of the checkpoint is left out: fc.weight"}},
   };
   for (const auto& one : cases) {
-    said.clear();
+    logged.clear();
     Learner learner = learner_with(one.kind, one.momentum, one.averages, one.thawed);
     std::vector<data::BadSample> bad;
     checkpoints_.load(checkpoints_.files().path_of(1), learner, bad, /*in_spite_of_differences=*/true);
@@ -292,9 +292,9 @@ TEST_F(CheckpointsTest, InSpiteOfDifferencesWhatFitsIsTakenAndTheRestBeginsFresh
     const auto state = learner.optimizer->state();
     EXPECT_EQ(state.at(0).tensor[0][0].item<double>(), one.kind == Kind::sgd ? 0 : 0.5);
     EXPECT_TRUE(!learner.ema || learner.ema->averages().at(0).tensor[0][0].item<double>() == 1.5);
-    ASSERT_EQ(said.size(), one.lines.size());
-    for (size_t i = 0; i < said.size(); ++i) {
-      EXPECT_NE(said[i].find("--override-resume: " + one.lines[i]), std::string::npos) << said[i];
+    ASSERT_EQ(logged.size(), one.lines.size());
+    for (size_t i = 0; i < logged.size(); ++i) {
+      EXPECT_NE(logged[i].find("--override-resume: " + one.lines[i]), std::string::npos) << logged[i];
     }
   }
   core::set_console_writer(nullptr);

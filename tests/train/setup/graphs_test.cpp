@@ -23,7 +23,7 @@ TEST(GraphsTest, GraphsThatWereAskedForAndCannotBeAreAnError) {
   } catch (const core::Error& error) {
     EXPECT_EQ(error.kind(), core::ErrorKind::config);
     EXPECT_EQ(std::string(error.what()), "graphs on is not possible: the device is no CUDA device");
-    EXPECT_EQ(error.hint(), "leave --graphs out, or say --graphs off");
+    EXPECT_EQ(error.hint(), "leave --graphs out, or set --graphs off");
   }
   EXPECT_EQ(graph_runner_for(graph_options_of({"--graphs", "auto"}), torch::kCPU), nullptr);
   EXPECT_EQ(graph_runner_for(graph_options_of({"--graphs", "off"}), torch::kCPU), nullptr);
@@ -42,7 +42,7 @@ TEST(GraphsTest, WhatIsInTheWayOfGraphsIsReported) {
   EXPECT_EQ(graphs_obstacle(graph_options_of({}), "the device has none"), "the device has none");
   EXPECT_EQ(graphs_obstacle(graph_options_of({"--replicas", "2"}), ""), "an update has several replicas");
   EXPECT_EQ(graphs_obstacle(graph_options_of({"--grad-checkpointing"}), ""),
-            "--grad-checkpointing asks the host for random states while it computes");
+            "--grad-checkpointing reads random states of the host while it computes");
   config::ResolvedOptions file = graph_options_of({});
   file.model.model = "network.ts";
   EXPECT_EQ(graphs_obstacle(file, ""), "a network in a file may decide on the host what it computes");
