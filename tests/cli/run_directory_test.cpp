@@ -79,7 +79,7 @@ TEST(RunDirectoryTest, FreshDirectoryIsNamedAfterTheData) {
   EXPECT_TRUE(fs::exists(work / "runs/data/summary.csv"));
 }
 
-/// The text without comments, which say where each value came from, and trailing spaces.
+/// The text without comments, which name the origin of each value, and trailing spaces.
 std::string without_origins(const std::string& yaml) {
   std::string text;
   for (std::string line : lines_of(yaml)) {

@@ -15,7 +15,7 @@ Command audit_command() {
       config::word("DATASET", "Folder that holds the data set, as --data-dir.", flags->dataset, /*is_optional=*/true)};
   command.flags = {
       flag("run", "RUN_OR_CHECKPOINT",
-           "Score labels with the networks of this run. Its data set and options are the defaults.", flags->run),
+           "Scores labels with the networks of this run. Its data set and options are the defaults.", flags->run),
       flag("suspects", "N", "Labels of each split that are listed with --run (default: 200).", flags->suspects, 1,
            1'000'000'000),
       flag("output,o", "FILE",

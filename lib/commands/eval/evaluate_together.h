@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `train eval` and `train predict` have in common: a network over a feed, by one process or dealt to several, and
-// a table of what it says of each image.
+// a table of its predictions for each image.
 #pragma once
 
 #include <functional>

@@ -65,7 +65,7 @@ optim::LossScale loss_scale_of(const engine::Learner& learner) {
   return optim::GradScaler::read(figures.data_ptr<double>());
 }
 
-/// A checkpoint that cannot be read says nothing.
+/// A checkpoint that cannot be read is ignored.
 void compare_with_checkpoint(Recomputation& part, const RecordedRun& run, WatchedUpdate& update) {
   const auto checkpoint = run.checkpoints.find(update.update);
   if (checkpoint == run.checkpoints.end()) return;

@@ -143,7 +143,7 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
   set_up_training(settings, /*resumes=*/false, prepared, share);
 
   std::vector<plan::DevicePlan> plans;
-  if (question.is_asked || fewest > 1) {
+  if (question.is_requested || fewest > 1) {
     plans = plan_devices(question, configuration, settings, prepared.inputs, prepared.budget);
   }
   const plan::PlanInputs& inputs = plans.empty() ? prepared.inputs : plans.back().inputs;

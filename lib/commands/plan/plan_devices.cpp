@@ -129,7 +129,7 @@ class DevicePlanner {
 DeviceQuestion device_question(const PlanFlags& flags, const config::Configuration& configuration) {
   DeviceQuestion question;
   question.replicas_given = !configuration.options.train.replicas.is_auto();
-  question.is_asked = !flags.devices.empty();
+  question.is_requested = !flags.devices.empty();
   if (flags.devices.empty()) {
     question.devices = {configuration.options.device.devices.count};
   } else {

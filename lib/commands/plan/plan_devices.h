@@ -16,7 +16,7 @@ namespace stoker::train {
 struct DeviceQuestion {
   std::vector<int64_t> devices;  ///< at least one number
   bool replicas_given = false;   ///< else there are as many as devices
-  bool is_asked = false;         ///< the command line names devices
+  bool is_requested = false;     ///< the command line names devices
 };
 /// Throws Error{usage}.
 DeviceQuestion device_question(const PlanFlags& flags, const config::Configuration& configuration);

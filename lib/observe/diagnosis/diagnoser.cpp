@@ -31,9 +31,9 @@ const std::optional<Diagnosis>& Diagnoser::judge(const engine::Interlude& interl
   if (interlude.times.updates < (after_epoch ? kLeastUpdates : 1)) return latest_;
   if (!after_epoch && !std::exchange(warmed_up_, true)) return latest_;  // caches fill, libraries make their plans
   latest_ = examine(interlude, resources, probes);
-  const bool is_worth_saying = latest_->gain_percent >= kWorthInterrupting && latest_->verdict != said_;
-  if (!after_epoch && is_worth_saying) core::log_info("diagnosis: {}", diagnosis_text(*latest_));
-  if (after_epoch || is_worth_saying) said_ = latest_->verdict;  // an epoch's line has it
+  const bool is_worth_logging = latest_->gain_percent >= kWorthInterrupting && latest_->verdict != logged_;
+  if (!after_epoch && is_worth_logging) core::log_info("diagnosis: {}", diagnosis_text(*latest_));
+  if (after_epoch || is_worth_logging) logged_ = latest_->verdict;  // an epoch's line has it
   return latest_;
 }
 

@@ -46,7 +46,7 @@ class Diagnoser {
   const DiagnosisFacts known_;
   std::optional<Diagnosis> latest_;
   bool warmed_up_ = false, a_probe_failed_ = false;
-  Verdict said_ = Verdict::nothing;
+  Verdict logged_ = Verdict::nothing;
   // Ceilings, and how long more may be measured.
   std::optional<double> bfloat16_speed_, overhead_seconds_, one_thread_seconds_, cpus_seconds_;
   std::chrono::steady_clock::time_point threads_measured_;

@@ -98,17 +98,17 @@ std::string DriftWatch::compare(const EpochWindow& now) {
   before_ = now;
   if (now.images_per_second >= best_.images_per_second) {
     best_ = now;
-    said_ = 0;
+    reported_ = 0;
     return "";
   }
   const double slower_of_best = kSlower * best_.images_per_second;
   const double slow = std::max(now.images_per_second, before.images_per_second);
   if (slow >= slower_of_best || before.last == best_.last) {
-    if (now.images_per_second >= slower_of_best) said_ = 0;
+    if (now.images_per_second >= slower_of_best) reported_ = 0;
     return "";
   }
-  if (said_ > 0 && slow >= kSlower * said_) return "";
-  said_ = slow;
+  if (reported_ > 0 && slow >= kSlower * reported_) return "";
+  reported_ = slow;
   const int64_t epochs = now.last - before.first + 1;
   return format("{} images/s in the last {} epochs, {:.0f}% below the {} of {}: {}", rate_text(slow),
                 epochs == 2 ? "two" : core::count_text(epochs), 100 * (1 - slow / best_.images_per_second),

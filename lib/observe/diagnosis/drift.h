@@ -40,7 +40,7 @@ class DriftWatch {
 
   bool is_first_ = true;
   EpochWindow best_, before_, open_;
-  double said_ = 0;  ///< rate at the last verdict; 0: none
+  double reported_ = 0;  ///< rate at the last verdict; 0: none
 };
 
 }  // namespace stoker::observe

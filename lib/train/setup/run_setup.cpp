@@ -39,8 +39,8 @@ void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device dev
                          return build_learner(options, device, resumes, prepared.datasets.train->learned_names());
                        }};
   prepared.bfloat16_speed = measure_amp(tried, from_root);
-  const bool is_told = !settings.was_automatic(settings.options().precision.channels_last);
-  if (!(from_root && is_told))
+  const bool is_given = !settings.was_automatic(settings.options().precision.channels_last);
+  if (!(from_root && is_given))
     prepared.other_layout_speed = measure_layout(tried);  // the options of other ranks are those of rank 0
   measure_threads(tried);
 }

@@ -58,7 +58,7 @@ core::MachineFacts machine_with(int64_t free_bytes) {
 
 const config::DataFacts kSmall{2, 3, Bitmaps::kSide, Bitmaps::kSide, 300};
 
-/// A command line with settings that know machine and data.
+/// A command line with settings for machine and data.
 struct Case {
   std::unique_ptr<config::Configuration> given;
   std::unique_ptr<Settings> settings;
