@@ -65,7 +65,7 @@ const Command* find(const std::vector<Command>& commands, const std::string& nam
   return nullptr;
 }
 
-/// Command names of other programs, with those that do the same here; "" trains.
+/// Command names that other programs use, each with the command here that does the same; "" trains.
 const std::map<std::string, std::string>& names_of_others() {
   static const std::map<std::string, std::string> names = [] {
     const std::pair<const char*, const char*> meanings[] = {
