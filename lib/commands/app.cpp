@@ -72,8 +72,7 @@ Outcome run_command(const Command& command, const Context& context, const Progra
   const config::LogOptions& log = context.configuration.options.log;
   core::set_console_level(console_level(log, context.configuration.flags.verbose));
   if (!log.log_file.empty()) {
-    const bool is_of_file =
-        context.configuration.table.row_of(log.log_file).origin.kind == config::Origin::Kind::file;
+    const bool is_of_file = context.configuration.table.row_of(log.log_file).origin.kind == config::Origin::Kind::file;
     if (is_of_file) config::refuse_log_file_elsewhere(context.configuration);
     const std::string folder = std::filesystem::path(log.log_file).parent_path().string();
     if (!folder.empty()) core::make_directories(folder);

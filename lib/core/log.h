@@ -16,8 +16,8 @@ enum class LogLevel { debug, info, warning, error };
 /// The least severe level that reaches the console. The file always gets everything from debug up.
 void set_console_level(LogLevel level);
 /// Appends every later line, with UTC time and level, to `path`. Throws Error{cannot_create, permission, io or
-/// os}, also for a pipe that nobody reads, and for a link unless it may be one: what lies in a run directory may be from
-/// somebody else. A line that cannot be written later is lost, which one warning on the console reports.
+/// os}, also for a pipe that nobody reads, and for a link unless it may be one: what lies in a run directory may be
+/// from somebody else. A line that cannot be written later is lost, which one warning on the console reports.
 void open_log_file(const std::string& path, bool may_be_link = true);
 /// Replaces how console lines are shown (a progress display clears its line first); nullptr restores the
 /// default: info to stdout, warnings and errors to stderr. `line` has no newline at its end.

@@ -122,7 +122,8 @@ std::vector<float> Classifier::classify(const data::SampleContent& image) {
   const torch::Tensor outputs = engine::infer(*model_, images, precision_, options.train.tta);
   const torch::NoGradGuard no_gradients;
   const torch::Tensor predictions = task_->predictions(outputs).to(at::kFloat).contiguous().reshape({-1});
-  if (predictions.numel() != static_cast<int64_t>(names_.size())) {  // the caller's buffer holds one number for each name
+  if (predictions.numel() !=
+      static_cast<int64_t>(names_.size())) {  // the caller's buffer holds one number for each name
     throw Error(ErrorKind::data, core::format("the network made {} predictions of one image instead of {}",
                                               predictions.numel(), names_.size()));
   }

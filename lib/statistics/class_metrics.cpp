@@ -47,7 +47,8 @@ class ClassMetrics : public WeightedMetrics {
   }
 
   bool has_property(size_t metric, size_t sample) const override {
-    return metric == 1 ? samples_.truth_class[sample] == samples_.predicted_class[sample] : samples_.in_top5[sample] != 0;
+    return metric == 1 ? samples_.truth_class[sample] == samples_.predicted_class[sample]
+                       : samples_.in_top5[sample] != 0;
   }
 
  private:

@@ -75,8 +75,7 @@ TEST_F(ImportTest, RefusalsNameTheFileAndWriteNothing) {
               std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02", 23) +
                   "cos\nsystem\n(X\x02" + std::string(3, '\0') + "idtR.");
   const Ended evil = import({"evil.pth", "-o", "w.safetensors"}, 65);
-  EXPECT_NE(evil.err.find("error: evil.pth: it names os.system"), std::string::npos)
-      << evil.err;
+  EXPECT_NE(evil.err.find("error: evil.pth: it names os.system"), std::string::npos) << evil.err;
   EXPECT_FALSE(fs::exists(work_ / "w.safetensors"));
   EXPECT_NE(import({weights_, "--model", "resnet18"}, 65).err.find("tensors have names of resnet18"),
             std::string::npos);

@@ -18,10 +18,7 @@ using stoker::fuzz::Choices;
 constexpr DecodeLimits kLimits{/*max_megapixels=*/0.06,
                                /*max_side=*/2000,
                                /*max_jpeg_scans=*/20,
-                               /*max_seconds=*/30,
-                               false,
-                               {},
-                               nullptr};
+                               /*max_seconds=*/30,      false, {}, nullptr};
 
 constexpr size_t kGuard = 4096;  // bytes: more than a row of the largest image
 
