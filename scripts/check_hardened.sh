@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Says what a release build lacks of its hardening: check_hardened.sh PROGRAM_OR_LIBRARY...
+# Reports what a release build lacks of its hardening: check_hardened.sh PROGRAM_OR_LIBRARY...
 status=0
 for file; do
   has() { # NAME PATTERN READELF_OPTION

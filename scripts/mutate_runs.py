@@ -199,10 +199,10 @@ def gray_png(side):
 
 
 def end_of(words, seconds, folder):
-    """Exit code (negative: a signal; None: too slow), seconds, megabytes of memory, and what was said."""
+    """Exit code (negative: a signal; None: too slow), seconds, megabytes of memory, and what it printed."""
     begin = time.monotonic()
-    with open(folder / "said", "w+b") as said:
-        process = subprocess.Popen(words, stdout=said, stderr=said, stdin=subprocess.DEVNULL, cwd=folder,
+    with open(folder / "printed", "w+b") as printed:
+        process = subprocess.Popen(words, stdout=printed, stderr=printed, stdin=subprocess.DEVNULL, cwd=folder,
                                    start_new_session=True)
         status = None
         while time.monotonic() - begin < seconds:
@@ -215,8 +215,8 @@ def end_of(words, seconds, folder):
             os.killpg(process.pid, signal.SIGKILL)
             _, _, usage = os.wait4(process.pid, 0)
         process.returncode = 0  # waited for
-        said.seek(0)
-        return status, time.monotonic() - begin, usage.ru_maxrss / 1024, said.read().decode(errors="replace")[-1500:]
+        printed.seek(0)
+        return status, time.monotonic() - begin, usage.ru_maxrss / 1024, printed.read().decode(errors="replace")[-1500:]
 
 
 def attempt(args, original, name, number, command):
@@ -227,10 +227,10 @@ def attempt(args, original, name, number, command):
         run = folder / "w" / "run"
         mutate(run, name, rng)
         words = commands_of(args.train, "run", "images", str(folder))[command]
-        status, seconds, megabytes, said = end_of(words, args.seconds, folder / "w")
+        status, seconds, megabytes, printed = end_of(words, args.seconds, folder / "w")
     bad = ("too slow" if status is None else "ended by a signal" if status < 0 or status >= 128 and status != 130 else
            "ended with 70" if status == 70 else "too much memory" if megabytes > args.megabytes else "")
-    return name, number, command, status, seconds, megabytes, bad, said
+    return name, number, command, status, seconds, megabytes, bad, printed
 
 
 def main():
@@ -269,13 +269,13 @@ def main():
         codes, failures, most = {}, 0, 0
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             for done, result in enumerate(pool.map(lambda task: attempt(args, original, *task), tasks), 1):
-                name, number, command, status, seconds, megabytes, bad, said = result
+                name, number, command, status, seconds, megabytes, bad, printed = result
                 codes[status] = codes.get(status, 0) + 1
                 most = max(most, megabytes)
                 if bad:
                     failures += 1
                     print(f"FAIL {name} mutation {number} {command}: {bad} (exit {status}, {seconds:.1f} s, "
-                          f"{megabytes:.0f} MB)\n{said}", flush=True)
+                          f"{megabytes:.0f} MB)\n{printed}", flush=True)
                 if done % 100 == 0:
                     print(f"{done} of {len(tasks)}, {failures} failed", flush=True)
     print(f"{len(tasks)} reads of damaged runs, {failures} failed; most memory {most:.0f} MB; exit codes "

@@ -27,7 +27,7 @@ enum class DeviceFault {
   none,
   no_wait,                 ///< a stream does not wait for an event
   wait_forgotten,          ///< now and then
-  done_too_early,          ///< an event says that it has passed although it has not
+  done_too_early,          ///< an event counts as passed although it is not
   done_early_sometimes,    ///< now and then
   no_record_stream,        ///< memory is free although another stream still reads it
   labels_not_recorded,     ///< of int64 alone

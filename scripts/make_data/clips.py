@@ -4,7 +4,7 @@
 
 Every identity gives one real and one fake video of the same face, background, motion and sensor noise. All frames of a
 video are either bright or dark, half of them each, by the same two factors. In a real video they alternate, frame by
-frame, beginning with either; in a fake one their order is drawn at random, without any stretch of eight frames that
+frame, beginning with either; in a fake one their order is drawn at random, without any run of eight frames that
 nearly alternates. Every second identity has the orders of the one before with bright and dark exchanged, so that at every
 position exactly half of the frames of either class are bright; what else a frame shows is the same in both classes. A
 single frame is independent of its class; the order of frames determines it.
@@ -23,7 +23,7 @@ except ImportError:
     cv2 = None
     from PIL import Image
 
-WINDOW = 8         # frames: no such stretch of a fake video alternates more than SWITCHES times
+WINDOW = 8         # frames: no such run of a fake video alternates more than SWITCHES times
 SWITCHES = 4       # of at most WINDOW - 1
 BRIGHTNESS = 0.10  # frames are brighter or darker by this share
 NOISE = 3.0        # standard deviation of the sensor's noise, of 255

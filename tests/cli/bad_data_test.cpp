@@ -115,7 +115,7 @@ const std::vector<BadInput>& bad_idx() {
       {"HugeCountInTheHeader",
        idx_file("train-images-idx3-ubyte", std::string("\0\0\x08\x03\xFF\xFF\xFF\xFF\0\0\xFF\xFF\0\0\xFF\xFF", 16)),
        kData,
-       {"data/train-images-idx3-ubyte: cut short: the header promises"}},
+       {"data/train-images-idx3-ubyte: the header promises"}},
       {"NoLabels",
        idx([](const Workplace& work) { fs::remove(work / "data/train-labels-idx1-ubyte"); }),
        kNoInput,

@@ -140,7 +140,7 @@ const std::vector<BadInput>& bad_run_directories() {
          return train_words({"--log-file", "notes/a.log"});
        },
        kCannotCreate,
-       {"cannot open the log file notes/a.log"}},
+       {"cannot create folder notes: a file is in the way"}},
   };
   return all;
 }

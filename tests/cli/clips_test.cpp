@@ -127,7 +127,8 @@ TEST_F(ClipsTest, PairsOfHighAndLowQualityReachBothStreams) {
     const std::vector<std::string> rows = lines_of(succeed({"predict", "run", "pairs/val/" + label}).out);
     EXPECT_EQ(rows.size(), 13u);
     EXPECT_EQ(rows.at(1).rfind("pairs/val/" + label + "/v0,", 0), 0u) << rows.at(1);
-    return std::stod(rows.at(1).substr(rows.at(1).rfind(',') + 1));
+    const size_t error = rows.at(1).rfind(',');  // the last column, which is empty
+    return std::stod(rows.at(1).substr(rows.at(1).rfind(',', error - 1) + 1));
   };
   EXPECT_GT(first_video("real"), first_video("fake"));
   const Ended judged = succeed({"eval", "run"});

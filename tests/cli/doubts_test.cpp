@@ -71,12 +71,14 @@ TEST(DoubtsTest, AClassifierOfOtherClassesIsWarnedOf) {
   const Words from = {"--batch-size", "4",    "--init-from", "run/checkpoints/last/model.safetensors",
                       "--run-dir",    "next", "--dry-run"};
   EXPECT_FALSE(warns(train(work, from), "was trained on the classes"));
-  for (const std::string split : {"train", "val"})
+  for (const std::string split : {"train", "val"}) {
     fs::rename(work / ("data/" + split + "/dog"), work / ("data/" + split + "/eel"));
-  EXPECT_TRUE(warns(train(work, from), "was trained on the classes cat and dog, but the data has cat and eel"));
+    fs::rename(work / ("data/" + split + "/cat"), work / ("data/" + split + "/bee"));
+  }
+  EXPECT_TRUE(warns(train(work, from), "was trained on the classes cat and dog, but the data has bee and eel"));
   Words from_run = from;
   from_run[3] = "run";
-  EXPECT_TRUE(warns(train(work, from_run), "was trained on the classes cat and dog, but the data has cat and eel"));
+  EXPECT_TRUE(warns(train(work, from_run), "was trained on the classes cat and dog, but the data has bee and eel"));
 }
 
 TEST(DoubtsTest, AMetricThatASplitLeavesUndefinedIsSaidBeforeTraining) {
@@ -90,12 +92,12 @@ TEST(DoubtsTest, AMetricThatASplitLeavesUndefinedIsSaidBeforeTraining) {
 
 TEST(DoubtsTest, ARelativePathOfAFileIsSaidWithThePlaceWhereItWasLookedFor) {
   const Workplace work;
-  work.write("conf/a.yaml", "data-dir: photos\nlog-file: logs/new/a.log\n");
+  work.write("conf/a.yaml", "data-dir: photos\nrun-dir: runs/a\nlog-file: runs/a/logs/a.log\n");
   const Ended ended = run({"-c", "conf/a.yaml"}, work.path());
   EXPECT_EQ(ended.exit_code, kNoInput) << ended.err;
   EXPECT_TRUE(warns(ended, "data-dir photos (conf/a.yaml:1) was looked for at ")) << ended.err;
   EXPECT_TRUE(warns(ended, "/photos: relative paths start where the program was started")) << ended.err;
-  EXPECT_TRUE(fs::exists(work / "logs/new/a.log"));
+  EXPECT_TRUE(fs::exists(work / "runs/a/logs/a.log"));
 }
 
 TEST(DoubtsTest, ImagesOfNumbersAreNotMirrored) {

@@ -178,7 +178,7 @@ TEST_F(LibraryTest, ARecordThatDisagreesWithItselfOrTheNetworkIsRefusedAtOpening
 }
 
 /// A network of one target whose record has the scales of three would answer with three numbers: more than whoever
-/// calls has room for.
+/// calls holds.
 TEST_F(LibraryTest, AnAnswerNeverHasMoreNumbersThanNames) {
   const Workplace work;
   std::string table = "path,age\n";

@@ -125,7 +125,7 @@ TEST_P(CoverageTest, IntervalsAt95PercentHoldTheTruth93To97TimesOfAHundred) {
   }
 }
 /// Networks that are worth the same and differ on few images get a winner in at most 5 % of all comparisons, and a true
-/// difference lies in its interval. Of 200 images on which `differing` differ in the class that is said.
+/// difference lies in its interval. Of 200 images on which `differing` differ in the predicted class.
 TEST(PairsCoverageTest, FewImagesThatDifferNameAWinnerAtMost5TimesOfAHundred) {
   constexpr int64_t kSamples = 200;
   const int count = 2 * evaluations();

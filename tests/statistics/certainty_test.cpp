@@ -179,7 +179,7 @@ TEST(ThresholdsTest, CurvesAreSmallAndExact) {
   const LabelCurve curve = label_curves(binary_of({-3, -2, -1.5f, -1, 2}, {0, 0, 1, 0, 1}), 20).at(0);
   EXPECT_EQ(curve.recall, (std::vector<double>{0.5, 0.5, 1, 1, 1}));
   EXPECT_EQ(curve.precision, (std::vector<double>{1, 0.5, 2.0 / 3, 0.5, 0.4}));
-  EXPECT_NEAR(curve.f1[50], 2.0 * 1 / (1 + 2), 1e-12) << "from 0.5 on one is said, and it is right";
+  EXPECT_NEAR(curve.f1[50], 2.0 * 1 / (1 + 2), 1e-12) << "from 0.5 on one is predicted, and it is right";
   EXPECT_NEAR(curve.f1[15], 2.0 * 2 / (3 + 2), 1e-12) << "0.15 lies below the three highest scores";
   EXPECT_EQ(curve.f1[100], 0) << "nothing has a probability of 1";
   EvaluatedSamples many = binary_of({}, {});

@@ -74,17 +74,17 @@ std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64
   return [=](int64_t images) { return images < tried ? free / tried * images : held + free + 1; };
 }
 
-/// What is kept of each image until the end, for metrics, tables and intervals, and what a batch has of outputs.
-int64_t result_bytes(const EvaluationParts& parts, int64_t batch) {
-  const config::ResolvedOptions& options = parts.options;
+/// Bytes by images of a batch: what is kept of each image until the end, for metrics, tables and intervals, and the
+/// outputs of a batch.
+std::function<int64_t(int64_t)> result_bytes(const EvaluationParts& parts) {
   const int64_t outputs = parts.task.num_outputs(), images = parts.source.size();
   constexpr int64_t kOutputCopies = 4, kNumber = sizeof(float);  // as they are, softmax, sorted, on the host
   constexpr int64_t kOfLabel = 40, kOfClassified = 64;           // bytes of an image
   constexpr int64_t kMostInMatrix = 1000;
-  const int64_t of_batch = kOutputCopies * kNumber * batch * outputs;
-  if (options.data.task != config::TaskKind::multiclass) return of_batch + kOfLabel * images * outputs;
   const int64_t matrix = outputs <= kMostInMatrix ? 3 * int64_t{sizeof(int64_t)} * outputs * outputs : 0;
-  return of_batch + kOfClassified * images + matrix;
+  const int64_t kept = parts.options.data.task == config::TaskKind::multiclass ? kOfClassified * images + matrix
+                                                                               : kOfLabel * images * outputs;
+  return [=](int64_t batch) { return kOutputCopies * kNumber * batch * outputs + kept; };
 }
 
 }  // namespace
@@ -92,8 +92,8 @@ int64_t result_bytes(const EvaluationParts& parts, int64_t batch) {
 plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& budget) {
   plan::PlanInputs inputs = known_sizes(parts);
   const auto add_results = [&] {
-    inputs.evaluation_bytes = [of = inputs.evaluation_bytes, &parts](int64_t images) {
-      return of(images) + result_bytes(parts, images);
+    inputs.evaluation_bytes = [of = inputs.evaluation_bytes, results = result_bytes(parts)](int64_t images) {
+      return of(images) + results(images);
     };
   };
   const int64_t images = std::min(inputs.val_batch_size, inputs.val_images);

@@ -63,6 +63,11 @@ ResultStream::ResultStream(const std::string& path)
     if (!device_) throw core::errno_error(errno, "open", core::printable(path_), core::ErrorKind::io);
     return;
   }
+  const size_t slash = path_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw core::output_error(errno, "create", path_, core::ErrorKind::cannot_create);
+  }
   core::remove_temporaries_of(path_);
   file_ = std::make_unique<core::CheckedWriter>(temporary_);
 }

@@ -95,7 +95,8 @@ TEST(EvaluationPlanTest, AFailureOfAnotherKindIsLeftToTheEvaluation) {
   TriedNetwork network(/*channels=*/8, [] { throw std::runtime_error("no"); });
   const PlannedEvaluation found = planned(network, kImages, kFree);
   EXPECT_GT(network.most_images, 0);
-  EXPECT_EQ(found.inputs.evaluation_bytes(kImages), kImages * found.inputs.input_bytes);
+  EXPECT_GT(found.inputs.evaluation_bytes(kImages), kImages * found.inputs.input_bytes) << "with the results";
+  EXPECT_LT(found.inputs.evaluation_bytes(kImages), 2 * kImages * found.inputs.input_bytes);
   EXPECT_EQ(found.refusal().message, "");
 }
 
