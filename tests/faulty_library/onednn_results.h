@@ -18,8 +18,8 @@ enum class Type { float32, bfloat16, other };
 struct Result {
   Type type = Type::other;
   unsigned char* bytes = nullptr;
-  int64_t elements_in_memory = 0;        ///< with padding
-  int64_t run = 0, pitch = 0;            ///< elements that lie side by side, and the distance of the next ones; 0: all of them
+  int64_t elements_in_memory = 0;  ///< with padding
+  int64_t run = 0, pitch = 0;  ///< elements that lie side by side, and the distance of the next ones; 0: all of them
   std::vector<int64_t> sizes, strides;   ///< empty: a layout of the library's own
   std::vector<int64_t> blocks, blocked;  ///< inner blocks, outermost first, and their dimensions
 
