@@ -226,8 +226,7 @@ TEST(TerminalTest, ShowsALineThatIsRewrittenAndTakesItAwayAtTheEnd) {
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   const size_t last_erased = ended.out.rfind("\r\x1b[J");
   ASSERT_NE(last_erased, std::string::npos) << ended.out;
-  EXPECT_NE(ended.out.substr(last_erased).find("20 epochs  80 updates  (epochs-done)"), std::string::npos)
-      << ended.out;
+  EXPECT_NE(ended.out.substr(last_erased).find("20 epochs  80 updates  (epochs-done)"), std::string::npos) << ended.out;
   EXPECT_EQ(content_of_file(work / "run/train.log").find('\x1b'), std::string::npos);
 }
 

@@ -100,7 +100,8 @@ TEST(IdxSourceTest, CutAndOverlongFilesAreFound) {
 TEST(IdxSourceTest, AHeaderThatLiesAllocatesNothing) {
   const TempFolder folder;
   write_split(folder, idx_images(0xFFFFFFFF, 60000, 60000, kPixels), idx_labels(2, {7, 0}));
-  EXPECT_NE(std::string(open_error(folder).what()).find("the header promises 15461882262000000000 bytes of content, more than a file"),
+  EXPECT_NE(std::string(open_error(folder).what())
+                .find("the header promises 15461882262000000000 bytes of content, more than a file"),
             std::string::npos)
       << open_error(folder).what();
 }
