@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "core/format.h"
+#include "core/log.h"
 #include "core/system/piped_child.h"
 
 namespace stoker::proof {
@@ -25,6 +27,15 @@ std::string signal_text(int exit_code) {
   return name == nullptr ? core::format("signal {}", exit_code - 128) : core::format("SIG{}", name);
 }
 
+/// Once per process, when a proof takes long enough for somebody to wonder.
+void announce_long_proof() {
+  static const auto begin = std::chrono::steady_clock::now();
+  static bool is_announced = false;
+  if (is_announced || std::chrono::steady_clock::now() - begin < std::chrono::seconds(3)) return;
+  is_announced = true;
+  core::log_info("backend   proving the operations of the network with the batches of this run; the result is kept");
+}
+
 /// One process of the trial: the contents of its lines.
 class Attempt {
  public:
@@ -35,6 +46,7 @@ class Attempt {
 
   End follow(Trial& trial, const Patience& limits) {
     while (const auto line = child_.read_line(patience_)) {
+      announce_long_proof();
       const Json event = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
       if (!event.is_object()) continue;
       if (event.contains("pass")) in_pass_ = event["pass"].get<std::string>();

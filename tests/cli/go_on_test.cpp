@@ -114,6 +114,16 @@ TEST(GoOnTest, AStopInsideAnEpochUsesUpNoPatience) {
   }
 }
 
+TEST(GoOnTest, ARunGoesOnWithoutTheRunThatItsWeightsCameFrom) {
+  const Workplace work;
+  place_finished_run(work);
+  finish(work, finished_run_words({"--mean", "0.4", "--std", "0.3", "--run-dir", "start"}));
+  const Words words = finished_run_words({"--init-from", "start", "--run-dir", "next"});
+  finish(work, finished_run_words({"--init-from", "start", "--run-dir", "next", "--max-updates", "3"}));
+  fs::remove_all(work / "start");
+  EXPECT_TRUE(contains(last_line(finish(work, words).err), "reason=epochs-done"));
+}
+
 TEST(GoOnTest, FlagsWinOverTheOptionsOfTheCheckpoint) {
   const Workplace work;
   place_finished_run(work);

@@ -107,15 +107,17 @@ void refuse_assumptions(const config::Resolution& resolution) {
   throw std::logic_error("nothing decides about the automatic option " + resolution.assumed.front());
 }
 
-/// What a run that gives its weights normalised with; empty where they come from elsewhere, or it is gone: a run that
-/// is resumed does not need it.
-std::pair<std::vector<double>, std::vector<double>> normalisation_of_run(const std::string& start) {
+/// The normalisation of the run that gives its weights; empty where they come from elsewhere. Where that run is gone,
+/// which a run that is resumed does not need, that of the own last checkpoint.
+std::pair<std::vector<double>, std::vector<double>> normalisation_of_run(const std::string& start,
+                                                                         const std::string& run_dir) {
   try {
-    return normalisation_beside(starting_weights(start));
+    auto found = normalisation_beside(starting_weights(start));
+    if (!found.first.empty() || core::file_exists(start)) return found;
   } catch (const core::Error& error) {
     if (error.kind() != core::ErrorKind::no_input) throw;
-    return {};
   }
+  return normalisation_beside(run_dir + "/checkpoints/last/model.safetensors");
 }
 
 }  // namespace
@@ -127,7 +129,7 @@ void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
   prepared.data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
   config::DataFacts facts = facts_of(*prepared.datasets.train, given);
   if (const std::string& start = settings.options().model.init_from; !start.empty() && facts.input_mean.empty()) {
-    std::tie(facts.input_mean, facts.input_deviation) = normalisation_of_run(start);
+    std::tie(facts.input_mean, facts.input_deviation) = normalisation_of_run(start, settings.options().run.run_dir);
   }
   settings.learn_data(facts);
   settings.learn_network();
