@@ -146,7 +146,7 @@ def attempted(prover, order, environment, patience, log):
 def proven(args, request, environment, patience, log, most_crashes=1):
     """As Trial of lib/proof: again without oneDNN in the passes where those crash, and without what crashed. A list of
     attempts."""
-    order = {"request": request, "remedy": NO_REMEDY, "compares_all": args.all_elements, "skip": [], "only": [],
+    order = {"request": request, "remedy": NO_REMEDY, "compares_all": args.all_elements, "skip": [], "only": [], "untried_kinds": [],
              "without_onednn": False}
     attempts = []
     while True:
