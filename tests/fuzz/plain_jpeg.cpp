@@ -7,6 +7,8 @@
 // After <cstdio>: it uses FILE without declaring it.
 #include <jpeglib.h>
 
+#include <jerror.h>
+
 namespace stoker::fuzz {
 namespace {
 
@@ -18,8 +20,12 @@ struct PlainSession {
 
 void leave(j_common_ptr codec) { std::longjmp(static_cast<PlainSession*>(codec->client_data)->on_error, 1); }
 
+/// Warnings about bytes between markers and odd application marks leave pixels as they are: these files are read.
 void leave_on_warning(j_common_ptr codec, int level) {
-  if (level < 0) leave(codec);
+  const int code = codec->err->msg_code;
+  const bool is_about_pixels = code != JWRN_EXTRANEOUS_DATA && code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR &&
+                               code != JWRN_NOT_SEQUENTIAL;
+  if (level < 0 && is_about_pixels) leave(codec);
 }
 
 /// Nothing with a destructor lives here: errors jump out.

@@ -79,7 +79,7 @@ void add_curves(const Json& file, RunRecord& record) {
     require_curve(curve.threshold, curve.f1);
     record.label_curves.push_back(std::move(curve));
   }
-  if (const Json used = file.at("threshold"); used.is_number()) record.threshold = used.get<double>();
+  if (const Json& used = file.at("threshold"); used.is_number()) record.threshold = used.get<double>();
   for (const Json& target : file.at("targets")) {
     if (record.number_pairs.size() == kMaxTargets) break;
     NumberPairs pairs = {target.at("target").get<std::string>(), numbers_of(target, "true"),

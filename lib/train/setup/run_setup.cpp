@@ -98,6 +98,7 @@ void refuse_hopeless_batch(const Settings& settings, const RunSetup& prepared, t
   }
   const plan::MemoryBudget budget = memory_budget(device, /*processes=*/1);
   if (plan::shortage(plan::make_memory_plan(least), budget).empty()) return;
+  for (const std::string& line : plan::plan_table(plan::make_memory_plan(inputs), budget)) core::log_info("{}", line);
   plan::refuse_what_does_not_fit(inputs, budget, /*plan_check=*/true);
 }
 
