@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every command of the program, and what its names have been.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -120,8 +119,7 @@ ChosenCommand meant(const std::vector<Command>& commands, std::vector<std::strin
   leave_out_tasks(words);
   if (words.empty()) words = {"train"};
   const std::string unknown = "unknown command " + config::shown(written);
-  std::string plain = config::kebab(words[0]);
-  std::transform(plain.begin(), plain.end(), plain.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string plain = core::lower_case(config::kebab(words[0]));
   const auto other = names_of_others().find(plain);
   const std::string ours = other == names_of_others().end() ? plain : other->second;
   const Command* const command = ours.empty() || ours[0] == '-' ? &commands.front() : find(commands, ours);

@@ -2,6 +2,7 @@
 #include "core/format.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -86,6 +87,11 @@ std::string utc_text(int64_t unix_seconds) {
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
 }
 
 std::string list_text(const std::vector<std::string>& items, size_t limit) {

@@ -19,6 +19,7 @@ std::string count_text(int64_t count);                        ///< "60,000"
 std::string counted(int64_t count, const std::string& noun);  ///< "1 epoch", "2,000 epochs": noun in the singular
 std::string utc_text(int64_t unix_seconds);                   ///< "2026-11-21T05:41:36Z"
 bool ends_with(std::string_view text, std::string_view end);
+std::string lower_case(std::string text);  ///< of ASCII letters; others stay
 /// "a, b and 3 more": at most `limit` of `items`.
 std::string list_text(const std::vector<std::string>& items, size_t limit = 10);
 /// The candidate with the smallest edit distance to `word`, or "" when none is close.

@@ -2,7 +2,6 @@
 #include "data/detect_layout.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <utility>
 
@@ -138,8 +137,8 @@ std::unique_ptr<Layout> layout_by_name(const config::DataOptions& options) {
 /// Whether the root's folders are classes, not folders of images beside a list.
 bool has_root_classes(const config::DataOptions& options) {
   const std::vector<std::string> folders = folders_in(options.data_dir);
-  const auto is_other = [](std::string name) {
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto is_other = [](const std::string& folder) {
+    const std::string name = core::lower_case(folder);
     for (const char* const word :
          {"image", "img", "jpg", "train", "test", "val", "annotation", "data", "label", "final_"}) {
       if (name.rfind(word, 0) == 0) return true;

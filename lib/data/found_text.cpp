@@ -19,12 +19,17 @@ using core::printable;
 struct FoundKind {
   const char *ending, *name, *step;
 };
+constexpr char kUnpack[] = "unpack it: tar xf {0}";
+constexpr char kAsFiles[] = "write its images as files of class folders, or as tar shards";
+constexpr char kFrames[] = "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg";
+constexpr char kSaveArrays[] = "write its arrays with np.save() as x_train.npy and y_train.npy";
+constexpr char kSlices[] = "write slices as PNG or TIFF, or as HDF5";
 constexpr std::array kKinds = {
-    FoundKind{".tar.gz", "archive", "unpack it: tar xf {0}"},
-    FoundKind{".tgz", "archive", "unpack it: tar xf {0}"},
-    FoundKind{".tar.bz2", "archive", "unpack it: tar xf {0}"},
-    FoundKind{".tar.xz", "archive", "unpack it: tar xf {0}"},
-    FoundKind{".tar.zst", "archive", "unpack it: tar xf {0}"},
+    FoundKind{".tar.gz", "archive", kUnpack},
+    FoundKind{".tgz", "archive", kUnpack},
+    FoundKind{".tar.bz2", "archive", kUnpack},
+    FoundKind{".tar.xz", "archive", kUnpack},
+    FoundKind{".tar.zst", "archive", kUnpack},
     FoundKind{".zip", "zip archive", "unpack it: unzip -q {0}"},
     FoundKind{".7z", "7z archive", "unpack it: 7z x {0}"},
     FoundKind{".rar", "rar archive", "unpack it: unrar x {0}"},
@@ -35,37 +40,32 @@ constexpr std::array kKinds = {
     FoundKind{".parquet", "Parquet file",
               "write its images as files of class folders (pandas.read_parquet, column image['bytes']), or as HDF5"},
     FoundKind{".arrow", "Arrow file", "save its images as files: datasets.load_from_disk(...), image.save(...)"},
-    FoundKind{".tfrecord", "TFRecord file", "write its images as files of class folders, or as tar shards"},
-    FoundKind{".tfrecords", "TFRecord file", "write its images as files of class folders, or as tar shards"},
-    FoundKind{".mdb", "LMDB database", "write its images as files of class folders, or as tar shards"},
-    FoundKind{".rec", "RecordIO file", "write its images as files of class folders, or as tar shards"},
+    FoundKind{".tfrecord", "TFRecord file", kAsFiles},
+    FoundKind{".tfrecords", "TFRecord file", kAsFiles},
+    FoundKind{".mdb", "LMDB database", kAsFiles},
+    FoundKind{".rec", "RecordIO file", kAsFiles},
     FoundKind{".beton", "FFCV file", "give the data set that it was made of"},
-    FoundKind{".mp4", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
-    FoundKind{".avi", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
-    FoundKind{".mov", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
-    FoundKind{".mkv", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
-    FoundKind{".webm", "video", "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg"},
+    FoundKind{".mp4", "video", kFrames},
+    FoundKind{".avi", "video", kFrames},
+    FoundKind{".mov", "video", kFrames},
+    FoundKind{".mkv", "video", kFrames},
+    FoundKind{".webm", "video", kFrames},
     FoundKind{".npy", "NumPy array", "call images and labels x_train.npy and y_train.npy (and x_val.npy, y_val.npy)"},
     FoundKind{".npz", "NumPy archive", "its arrays should be called x_train and y_train, or images and labels"},
     FoundKind{".mat", "MATLAB file", "write its arrays as HDF5 or .npy files"},
-    FoundKind{".pkl", "pickle", "write its arrays with np.save() as x_train.npy and y_train.npy"},
-    FoundKind{".pickle", "pickle", "write its arrays with np.save() as x_train.npy and y_train.npy"},
+    FoundKind{".pkl", "pickle", kSaveArrays},
+    FoundKind{".pickle", "pickle", kSaveArrays},
     FoundKind{".pt", "PyTorch file", "write its tensors with np.save() as x_train.npy and y_train.npy"},
     FoundKind{".bin", "file of records",
               "CIFAR's are called data_batch_1.bin or train.bin; write others with np.save()"},
     FoundKind{".h5", "HDF5 file", "name it itself as --data-dir"},
     FoundKind{".dcm", "DICOM file", "convert them to PNG or TIFF: dcm2pnm, or pydicom"},
-    FoundKind{".nii", "NIfTI file", "write slices as PNG or TIFF, or as HDF5"},
-    FoundKind{".nii.gz", "NIfTI file", "write slices as PNG or TIFF, or as HDF5"},
+    FoundKind{".nii", "NIfTI file", kSlices},
+    FoundKind{".nii.gz", "NIfTI file", kSlices},
 };
 
-std::string small(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 const FoundKind* kind_of_file(const std::string& name) {
-  const std::string end = small(name);
+  const std::string end = core::lower_case(name);
   const FoundKind* best = nullptr;
   for (const FoundKind& kind : kKinds) {
     const bool is_longer = best == nullptr || std::string(kind.ending).size() > std::string(best->ending).size();
@@ -122,7 +122,7 @@ std::string boxes_text(const std::string& folder) {
   for (const std::string& place : places) {
     size_t looked_at = 0;
     for (const std::string& name : names_in(folder + "/" + place)) {
-      const std::string path = folder + "/" + place + name, end = small(name);
+      const std::string path = folder + "/" + place + name, end = core::lower_case(name);
       if (is_directory(path) || looked_at > 20) continue;
       const bool is_xml = core::ends_with(end, ".xml"), is_json = core::ends_with(end, ".json");
       const bool is_text = core::ends_with(end, ".txt");
@@ -155,7 +155,7 @@ std::string shards_text(const std::string& folder) {
     std::string split = stem;
     if (!split.empty() && split.back() == '-') split.pop_back();
     names += format("{}{} called '{}...'", names.empty() ? "" : ", ", core::counted(count, "archive"), printable(stem));
-    const std::string word = small(stem);
+    const std::string word = core::lower_case(stem);
     if (train.empty() && word.find("train") != std::string::npos && stem.back() == '-') train = split;
     if (val.empty() && word.find("val") != std::string::npos && stem.back() == '-') val = split;
   }

@@ -11,6 +11,7 @@
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/memory_probe.h"
+#include "engine/task/task.h"
 #include "train/setup/assemble.h"
 #include "train/setup/loader_tuning.h"
 #include "train/setup/plan_run.h"
@@ -80,8 +81,7 @@ std::function<int64_t(int64_t)> result_bytes(const EvaluationParts& parts) {
   const int64_t outputs = parts.task.num_outputs(), images = parts.source.size();
   constexpr int64_t kOutputCopies = 4, kNumber = sizeof(float);  // as they are, softmax, sorted, on the host
   constexpr int64_t kOfLabel = 40, kOfClassified = 64;           // bytes of an image
-  constexpr int64_t kMostInMatrix = 1000;
-  const int64_t matrix = outputs <= kMostInMatrix ? 3 * int64_t{sizeof(int64_t)} * outputs * outputs : 0;
+  const int64_t matrix = outputs <= engine::kMostInMatrix ? 3 * int64_t{sizeof(int64_t)} * outputs * outputs : 0;
   const int64_t kept = parts.options.data.task == config::TaskKind::multiclass ? kOfClassified * images + matrix
                                                                                : kOfLabel * images * outputs;
   return [=](int64_t batch) { return kOutputCopies * kNumber * batch * outputs + kept; };

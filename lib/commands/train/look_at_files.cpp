@@ -8,6 +8,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "train/setup/assemble.h"
+#include "train/setup/doubts.h"
 
 namespace stoker::train {
 
@@ -39,39 +40,6 @@ void refuse_bad_files(const config::ResolvedOptions& options, const data::Datase
                     core::format("repair or remove them, or set --on-bad-image skip,{}{}", bad,
                                  is_whole ? "" : "; --all-files looks at every file"));
 }
-
-namespace {
-
-/// Why the metric that chooses the best checkpoint has no value on the validation split; empty: it has one.
-std::string metric_problem(config::TaskKind task, config::EvalMetric metric, const data::Source& val) {
-  using M = config::EvalMetric;
-  const bool needs_both = metric == M::roc_auc;
-  const bool needs_hits = needs_both || metric == M::pr_auc || metric == M::f1 || metric == M::recall;
-  const auto targets = std::max<int64_t>(1, val.num_targets());
-  std::vector<float> row(static_cast<size_t>(targets)), first(row);
-  std::vector<int64_t> hits(static_cast<size_t>(targets));
-  bool varies = false;
-  for (int64_t i = 0; i < val.size(); ++i) {
-    if (val.num_targets() == 0) row[0] = static_cast<float>(val.label(i));
-    val.targets(i, row.data());
-    if (i == 0) first = row;
-    varies = varies || row != first;
-    for (size_t k = 0; k < row.size(); ++k) hits[k] += row[k] > 0.5F;
-  }
-  if (metric == M::r2) return varies ? "" : "all its targets are the same";
-  if (!needs_hits || (task != config::TaskKind::binary && task != config::TaskKind::multilabel)) return "";
-  const auto has_hits = [](int64_t count) { return count > 0; };
-  const auto has_both = [&](int64_t count) { return count > 0 && count < val.size(); };
-  const bool is_defined =
-      needs_both ? std::any_of(hits.begin(), hits.end(), has_both) : std::any_of(hits.begin(), hits.end(), has_hits);
-  if (is_defined) return "";
-  if (task == config::TaskKind::multilabel) {
-    return needs_both ? "no label has both images with it and without it" : "no image has a label";
-  }
-  return core::format("all its images are of class '{}'", core::printable(val.class_names()[hits[0] > 0 ? 1 : 0]));
-}
-
-}  // namespace
 
 void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datasets& datasets) {
   const std::string problem = metric_problem(options.data.task, options.train.eval_metric, *datasets.val);

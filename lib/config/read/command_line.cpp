@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of precedence: built-in values < preset < configuration files in order < flags.
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -155,8 +154,7 @@ void apply_environment(Configuration& out) {
   const char* const given = std::getenv("TRAINER_LOG_LEVEL");
   Row& row = out.table.row_of(out.options.log.log_level);
   if (given == nullptr || row.origin.kind != Origin::Kind::built_in) return;
-  std::string level = given;
-  std::transform(level.begin(), level.end(), level.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string level = core::lower_case(given);
   if (level == "critical") level = "error";
   const std::string problem = out.table.set(row, level, {Origin::Kind::preset, "TRAINER_LOG_LEVEL"});
   if (!problem.empty()) out.notes.push_back("TRAINER_LOG_LEVEL is left alone: " + problem);

@@ -243,8 +243,7 @@ class FlagParser {
     std::string ours;
     for (auto [name, text] : options) {
       const Row* const row = table_.find(name);
-      std::string small = text;
-      std::transform(text.begin(), text.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
+      const std::string small = core::lower_case(text);
       if (row != nullptr && has(row->choices, small)) text = small;  // SGD
       const bool is_plain = row != nullptr && row->is_switch && (text == "true" || text == "false");
       std::vector<std::string> words = {(is_plain && text == "false" ? "--no-" : "--") + name};

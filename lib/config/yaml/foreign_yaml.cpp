@@ -2,7 +2,6 @@
 #include "config/yaml/foreign_yaml.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "config/table/foreign_words.h"
@@ -98,8 +97,7 @@ class Rewriter {
       const bool is_section = has_class || name == "data" || name == "model" || name == "trainer";
       if (!is_section || value.kind != Kind::map) return take("", key, value);
       const YamlNode* const path = value_of(value, "class_path");
-      std::string type = path ? path->text.substr(path->text.rfind('.') + 1) : "";
-      std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
+      const std::string type = core::lower_case(path ? path->text.substr(path->text.rfind('.') + 1) : "");
       const std::string section = has_class ? name + "." + type : name;
       if (path && !has_class) without_effect_.push_back("class_path: " + path->text);
       if (name == "optimizer") set("opt", type, key.line);

@@ -20,8 +20,7 @@ bool is_plain_yaml(const std::string& text) {
     return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_./+-").find(c) != std::string_view::npos;
   };
   if (text.empty() || text[0] == '-' || !std::all_of(text.begin(), text.end(), is_plain_char)) return false;
-  std::string lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = core::lower_case(text);
   return lower != "null" && lower.find_first_not_of('.') != std::string::npos;
 }
 

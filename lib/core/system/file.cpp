@@ -22,12 +22,6 @@
 namespace stoker::core {
 namespace {
 
-std::string parent_of(const std::string& path) {
-  const auto slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 /// Throws for a call that failed.
 void require(int error_number, const char* action, const std::string& path, ErrorKind otherwise) {
   if (error_number != 0) throw output_error(error_number, action, path, otherwise);
@@ -139,6 +133,12 @@ void CheckedWriter::finish() {
   require(file_->sync(), "sync", path_, ErrorKind::io);
   require(file_->close(), "close", path_, ErrorKind::io);
   finished_ = true;
+}
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 void write_file_atomically(const std::string& path, std::string_view content, bool durable, FileSystem& files) {

@@ -51,6 +51,8 @@ class CheckedWriter {
   bool finished_ = false;
 };
 
+/// The folder that a path lies in: "." for a name alone, "/" for one below it.
+std::string parent_of(const std::string& path);
 /// Replaces `path` by rename, so that a reader sees the old or the new content, never half of one.
 /// `durable` also fsyncs file and directory.
 void write_file_atomically(const std::string& path, std::string_view content, bool durable,

@@ -8,6 +8,9 @@
 
 namespace stoker::data {
 
+/// Bytes that one deflated byte stands for at most (zlib's technical notes).
+inline constexpr uint64_t kMostInflated = 1032;
+
 /// A run of bytes in a file, perhaps deflated.
 struct Storage {
   size_t file = 0;            ///< which of the files, where there are several

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "data/archive/inflate.h"
 #include "data/storage/byte_view.h"
 
 namespace stoker::data {
@@ -15,7 +16,6 @@ constexpr uint64_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20, kEntryB
 constexpr uint64_t kMaxComment = 0xFFFF;
 constexpr uint64_t kMaxDirectory = 64 << 20;  // bytes: some 600,000 members
 constexpr uint32_t kFull32 = 0xFFFFFFFF;      // the true number stands in a zip64 record
-constexpr uint64_t kMostInflated = 1032;      // of deflate: zlib's technical notes
 
 struct Directory {
   uint64_t begin = 0, bytes = 0, members = 0;

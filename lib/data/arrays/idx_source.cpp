@@ -18,6 +18,7 @@
 #include "core/system/file.h"
 #include "core/system/machine.h"
 #include "core/system/stop_signal.h"
+#include "data/archive/inflate.h"
 #include "data/arrays/pixel_source.h"
 #include "data/layout.h"
 #include "data/storage/tree_walk.h"
@@ -81,7 +82,6 @@ class IdxFile {
   /// trusted with an allocation.
   std::vector<uint8_t> read_rest(uint64_t count) {
     constexpr uint64_t kStep = 16 << 20;
-    constexpr uint64_t kMostInflated = 1032;  // times, of deflate: zlib's technical notes
     if (count / kMostInflated > file_bytes_) {
       fail(core::format("the header promises {} bytes of content, more than a file of {} bytes can hold", count,
                         file_bytes_));

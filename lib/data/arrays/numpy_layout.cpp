@@ -27,7 +27,7 @@ struct ArrayPlace {
 using ArrayPlaces = std::map<std::string, ArrayPlace>;  // by name in lower case
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  text = core::lower_case(std::move(text));
   std::replace(text.begin(), text.end(), '-', '_');
   return text;
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -58,8 +57,8 @@ class BandSource : public ForwardingSource {
   const SampleShape shape_;
 };
 
-bool has_tiff_name(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+bool has_tiff_name(const std::string& path) {
+  const std::string name = core::lower_case(path);
   return core::ends_with(name, ".tif") || core::ends_with(name, ".tiff");
 }
 

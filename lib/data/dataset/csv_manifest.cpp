@@ -21,14 +21,9 @@ constexpr std::array kPathNames = {"path",       "image_path", "img_path",  "fil
                                    "image_name", "img_name",   "imagename", "image_id", "imageid",
                                    "images",     "id_code",    "id",        "name",     "relpath"};
 
-std::string in_lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 /// Whether no comma, tab or semicolon stands in the first line of a list.
 bool has_blanks_only(const std::string& path) {
-  if (!core::ends_with(in_lower_case(path), ".txt")) return false;
+  if (!core::ends_with(core::lower_case(path), ".txt")) return false;
   core::CsvReader reader(path, core::CsvReader::kUsualRowBytes, kNoDelimiter);
   std::vector<std::string> row;
   do {
@@ -54,13 +49,13 @@ char delimiter_of(const std::string& path, config::CsvDelimiter delimiter) {
     case config::CsvDelimiter::tab: return '\t';
     case config::CsvDelimiter::automatic: break;
   }
-  return core::ends_with(in_lower_case(path), ".tsv") ? '\t' : 0;
+  return core::ends_with(core::lower_case(path), ".tsv") ? '\t' : 0;
 }
 
 }  // namespace
 
 bool has_list_name(const std::string& path) {
-  const std::string name = in_lower_case(path);
+  const std::string name = core::lower_case(path);
   return std::any_of(kListEndings.begin(), kListEndings.end(),
                      [&](const char* ending) { return core::ends_with(name, ending); });
 }
@@ -170,7 +165,7 @@ size_t CsvManifest::find_column(const std::string& name) const {
   auto found = std::find(header_.begin(), header_.end(), name);
   if (found == header_.end()) {
     found = std::find_if(header_.begin(), header_.end(),
-                         [&](const std::string& other) { return in_lower_case(other) == in_lower_case(name); });
+                         [&](const std::string& other) { return core::lower_case(other) == core::lower_case(name); });
   }
   return static_cast<size_t>(found - header_.begin());
 }

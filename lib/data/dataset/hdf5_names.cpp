@@ -2,9 +2,9 @@
 #include "data/dataset/hdf5_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
+#include "core/format.h"
 #include "core/system/file_system.h"
 #include "data/storage/natural_order.h"
 
@@ -31,8 +31,7 @@ std::vector<std::string> files_by_number(const std::string& folder) {
 }  // namespace
 
 bool has_hdf5_name(const std::string& path) {
-  std::string extension = fs::path(path).extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string extension = core::lower_case(fs::path(path).extension().string());
   return extension == ".h5" || extension == ".hdf5";
 }
 

@@ -18,11 +18,6 @@ constexpr int kMaxMisses = 20;  // lists of a million files that are elsewhere m
 
 size_t slashes_in(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '/')); }
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 /// "images_part_" of "images_part_2": folders that hold parts of one data set.
 std::string family_of(const std::string& folder) { return folder.substr(0, folder.find_last_not_of("0123456789") + 1); }
 
@@ -32,9 +27,9 @@ bool begins_with(const std::string& text, const std::string& begin) {
 
 /// Whether a folder is named after another split than `split`.
 bool is_of_another_split(const std::string& folder, const std::string& split) {
-  const std::string name = lower_case(folder);
+  const std::string name = core::lower_case(folder);
   return std::any_of(kSplitWords.begin(), kSplitWords.end(), [&](const char* word) {
-    return begins_with(name, word) && !begins_with(lower_case(split), word);
+    return begins_with(name, word) && !begins_with(core::lower_case(split), word);
   });
 }
 

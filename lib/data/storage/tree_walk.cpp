@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -47,9 +46,7 @@ std::string lower_extension(const std::string& path) {
   const std::string name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
   const auto dot = name.find_last_of('.');
   if (dot == std::string::npos || dot == 0) return "";
-  std::string extension = name.substr(dot + 1);
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return extension;
+  return core::lower_case(name.substr(dot + 1));
 }
 
 template <size_t kCount>

@@ -110,8 +110,6 @@ class MulticlassMetrics : public EvalMetrics {
     return table;
   }
 
-  static constexpr int64_t kMostInMatrix = 1000;  // classes
-
   int64_t classes_;
   bool keeps_pairs_ = false;
   std::vector<torch::Tensor> pairs_;  // int64 [batch] true class * classes + predicted, of more classes than that

@@ -15,6 +15,9 @@
 
 namespace stoker::engine {
 
+/// Classes, above which the confusion is a list of pairs and no matrix.
+inline constexpr int64_t kMostInMatrix = 1000;
+
 /// Figures with names for rows and columns, for people and CSV.
 struct ResultTable {
   struct Row {

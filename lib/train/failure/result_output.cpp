@@ -63,9 +63,7 @@ ResultStream::ResultStream(const std::string& path)
     if (!device_) throw core::errno_error(errno, "open", core::printable(path_), core::ErrorKind::io);
     return;
   }
-  const size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+  if (::access(core::parent_of(path_).c_str(), W_OK | X_OK) != 0) {
     throw core::output_error(errno, "create", path_, core::ErrorKind::cannot_create);
   }
   core::remove_temporaries_of(path_);
@@ -89,8 +87,7 @@ void ResultStream::finish() {
     core::posix_file_system().remove(temporary_);
     throw core::output_error(error_number, "replace", path_, core::ErrorKind::cannot_create);
   }
-  const size_t slash = path_.rfind('/');
-  core::sync_directory(slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash));
+  core::sync_directory(core::parent_of(path_));
 }
 
 void write_result(const std::string& path, const std::string& content) {

@@ -30,34 +30,47 @@ void doubts_about_options(const config::Configuration& given, const char* what_d
   (doubt(given.table.row_of(options)), ...);
 }
 
-/// Whether a split has samples with label `k`, and some without.
-bool has_both(const data::Source& split, int64_t k) {
-  bool with = false, without = false;
-  std::vector<float> targets(static_cast<size_t>(split.num_targets()));
-  for (int64_t i = 0; i < split.size() && !(with && without); ++i) {
-    if (!targets.empty()) split.targets(i, targets.data());
-    const bool has = targets.empty() ? split.label(i) == k : targets[static_cast<size_t>(k)] > 0.5F;
-    (has ? with : without) = true;
-  }
-  return with && without;
-}
-
 /// A curve over thresholds needs samples with the label and samples without it.
 std::string doubt_about_metrics(const config::ResolvedOptions& options, const data::Source& val) {
-  const bool is_binary = options.data.task == config::TaskKind::binary;
-  if (!is_binary && options.data.task != config::TaskKind::multilabel) return "";
-  for (int64_t k = is_binary ? 1 : 0; k < (is_binary ? 2 : val.num_targets()); ++k) {
-    if (has_both(val, k)) return "";
-  }
-  const std::string roc_auc = config::eval_metric_name(config::EvalMetric::roc_auc);
-  return format("{} is undefined on this validation split: {}{}", roc_auc,
-                is_binary ? "all its samples are of one class" : "no label divides its samples",
-                options.train.eval_metric == config::EvalMetric::roc_auc
+  constexpr auto kRocAuc = config::EvalMetric::roc_auc;
+  if (metric_problem(options.data.task, kRocAuc, val).empty()) return "";
+  return format("{} is undefined on this validation split: {}{}", config::eval_metric_name(kRocAuc),
+                options.data.task == config::TaskKind::binary ? "all its samples are of one class"
+                                                              : "no label divides its samples",
+                options.train.eval_metric == kRocAuc
                     ? "; no checkpoint is going to be the best: choose another --eval-metric or split"
                     : "");
 }
 
 }  // namespace
+
+std::string metric_problem(config::TaskKind task, config::EvalMetric metric, const data::Source& val) {
+  using M = config::EvalMetric;
+  const bool needs_both = metric == M::roc_auc;
+  const bool needs_hits = needs_both || metric == M::pr_auc || metric == M::f1 || metric == M::recall;
+  const auto targets = std::max<int64_t>(1, val.num_targets());
+  std::vector<float> row(static_cast<size_t>(targets)), first(row);
+  std::vector<int64_t> hits(static_cast<size_t>(targets));
+  bool varies = false;
+  for (int64_t i = 0; i < val.size(); ++i) {
+    if (val.num_targets() == 0) row[0] = static_cast<float>(val.label(i));
+    val.targets(i, row.data());
+    if (i == 0) first = row;
+    varies = varies || row != first;
+    for (size_t k = 0; k < row.size(); ++k) hits[k] += row[k] > 0.5F;
+  }
+  if (metric == M::r2) return varies ? "" : "all its targets are the same";
+  if (!needs_hits || (task != config::TaskKind::binary && task != config::TaskKind::multilabel)) return "";
+  const auto has_hits = [](int64_t count) { return count > 0; };
+  const auto has_both = [&](int64_t count) { return count > 0 && count < val.size(); };
+  const bool is_defined =
+      needs_both ? std::any_of(hits.begin(), hits.end(), has_both) : std::any_of(hits.begin(), hits.end(), has_hits);
+  if (is_defined) return "";
+  if (task == config::TaskKind::multilabel) {
+    return needs_both ? "no label has both images with it and without it" : "no image has a label";
+  }
+  return format("all its images are of class '{}'", core::printable(val.class_names()[hits[0] > 0 ? 1 : 0]));
+}
 
 std::vector<std::string> doubts_about(const config::Configuration& given, const config::ResolvedOptions& options,
                                       const config::DataFacts& facts, const data::Datasets& datasets) {

@@ -16,4 +16,7 @@ namespace stoker::train {
 std::vector<std::string> doubts_about(const config::Configuration& given, const config::ResolvedOptions& options,
                                       const config::DataFacts& facts, const data::Datasets& datasets);
 
+/// Why a metric has no value on a validation split, in words; empty: it has one.
+std::string metric_problem(config::TaskKind task, config::EvalMetric metric, const data::Source& val);
+
 }  // namespace stoker::train
