@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "named_operation.h"
 
+#include "data/transform/augment.h"
 #include "data/transform/augment_colour.h"
 #include "data/transform/augment_filter.h"
 #include "data/transform/augment_geometry.h"
 #include "data/transform/augment_hue.h"
-#include "data/transform/augment_random.h"
 
 namespace stoker::data {
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "data/container/chunk_codec.h"
+#include "data/container/sample_array.h"
 #include "fuzz_target.h"
 
 namespace {

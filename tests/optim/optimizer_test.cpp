@@ -16,7 +16,6 @@
 #include "core/error.h"
 #include "optim/ema.h"
 #include "optim/gradients.h"
-#include "optim/one_pass.h"
 
 namespace stoker::optim {
 namespace {

@@ -7,7 +7,7 @@
 #include <torch/version.h>
 
 #include "kernels/cpu.h"
-#include "optim/one_pass.h"
+#include "optim/optimizer.h"
 
 namespace stoker::optim {
 namespace {

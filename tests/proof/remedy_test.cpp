@@ -7,7 +7,7 @@
 
 #include "proof/operation/capture.h"
 #include "proof/operation/replay.h"
-#include "proof/remedy/own_product.h"
+#include "proof/remedy/other_ways.h"
 
 namespace stoker::proof {
 namespace {

@@ -3,16 +3,73 @@
 // memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "data/container/chunk_cache.h"
 #include "data/container/number_array.h"
 #include "data/storage/byte_reader.h"
 
 namespace stoker::data {
+
+// What HDF5's filters did to a chunk, undone: deflate and byte shuffling.
+
+/// How many times its size deflate can make of a stored byte (zlib's documentation: 1032 to 1), rounded up.
+constexpr int64_t kMaxInflation = 1040;
+
+/// Undoes `filters`, of which those of `skipped` (bit i: filter i) were not applied, last first. `stored` are
+/// the bytes of the file; it is used as scratch. `content` must have the size of the chunk and receives it.
+/// At most one deflate. Returns "" or why the chunk is damaged.
+std::string decode_chunk(const std::vector<ChunkFilter>& filters, uint32_t skipped, int element_bytes,
+                         std::vector<uint8_t>& stored, std::vector<uint8_t>& content);
+
+// Decoded chunks that several samples share, kept in bounded memory.
+
+/// Safe from any thread. Threads that want the same chunk wait for the one that decodes it; others do not.
+class ChunkCache {
+ public:
+  /// Bytes of content; what is in use beyond that goes when its users do.
+  explicit ChunkCache(int64_t budget_bytes) : partition_budget_(budget_bytes / kPartitions) {}
+
+  using Content = std::shared_ptr<const std::vector<uint8_t>>;
+  /// Fills a content; returns "" or why it cannot.
+  using Make = std::function<std::string(std::vector<uint8_t>&)>;
+  /// The content of chunk `id` in `content`, as kept or as `make` gives it. Returns "" or what `make`
+  /// returned; what it throws passes through. Failures are not kept.
+  std::string get(uint64_t id, const Make& make, Content& content);
+
+ private:
+  static constexpr int64_t kPartitions = 16;
+  struct Slot {
+    std::mutex mutex;
+    std::vector<uint8_t> content;
+    bool is_full = false;
+  };
+  struct Kept {
+    uint64_t id = 0;
+    std::shared_ptr<Slot> slot;
+    int64_t bytes = 0;
+  };
+  /// Holds the chunks of some ids under a lock of its own, so that threads seldom wait for each other.
+  struct Partition {
+    std::mutex mutex;
+    std::list<Kept> by_use;  ///< the last used first
+    std::unordered_map<uint64_t, std::list<Kept>::iterator> places;
+    int64_t bytes = 0;
+  };
+
+  std::shared_ptr<Slot> slot_of(Partition& partition, uint64_t id);
+  void count(Partition& partition, uint64_t id, const Slot& slot);
+
+  const int64_t partition_budget_;  ///< bytes
+  std::array<Partition, kPartitions> partitions_;
+};
 
 /// Scratch of one caller; capacity only grows.
 struct ArrayScratch {

@@ -5,16 +5,98 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/rng.h"
 #include "core/system/stop_signal.h"
-#include "data/loader/balanced_order.h"
-#include "data/loader/epoch_order.h"
 #include "data/loader/loader_impl.h"
 
 namespace stoker::data {
+
+namespace {
+
+// Streams of RngPurpose::shuffle; stream 0 is that of core::shuffled_indices().
+constexpr uint64_t kRunStream = 1, kWindowStream = 2;
+
+template <typename Iterator>
+void shuffle(Iterator first, Iterator last, core::Rng& rng) {
+  for (auto left = static_cast<uint64_t>(last - first); left > 1; --left) {
+    std::swap(first[static_cast<std::ptrdiff_t>(left - 1)], first[static_cast<std::ptrdiff_t>(rng.below(left))]);
+  }
+}
+
+}  // namespace
+
+std::vector<uint32_t> shuffled_order(const std::vector<int64_t>& run_ends, int64_t window, uint64_t seed,
+                                     uint64_t epoch) {
+  const int64_t samples = run_ends.back();
+  if (window == 0) return core::shuffled_indices(static_cast<uint32_t>(samples), seed, epoch);
+  std::vector<size_t> runs(run_ends.size());
+  std::iota(runs.begin(), runs.end(), size_t{0});
+  core::Rng run_rng(seed, core::RngPurpose::shuffle, epoch, kRunStream);
+  shuffle(runs.begin(), runs.end(), run_rng);
+  std::vector<uint32_t> order;
+  order.reserve(static_cast<size_t>(samples));
+  for (const size_t run : runs) {
+    for (int64_t i = run == 0 ? 0 : run_ends[run - 1]; i < run_ends[run]; ++i) {
+      order.push_back(static_cast<uint32_t>(i));
+    }
+  }
+  core::Rng window_rng(seed, core::RngPurpose::shuffle, epoch, kWindowStream);
+  for (int64_t at = 0; at < samples; at += window) {
+    shuffle(order.begin() + at, order.begin() + std::min(at + window, samples), window_rng);
+  }
+  return order;
+}
+
+namespace {
+
+/// Fisher-Yates.
+void shuffle_round(std::vector<uint32_t>& values, core::Rng& rng) {
+  for (size_t left = values.size(); left > 1; --left) std::swap(values[left - 1], values[rng.below(left)]);
+}
+
+}  // namespace
+
+std::vector<std::vector<uint32_t>> samples_by_class(const Source& source) {
+  std::vector<std::vector<uint32_t>> classes(static_cast<size_t>(source.num_classes()));
+  for (int64_t i = 0; i < source.size(); ++i) {
+    classes[static_cast<size_t>(source.label(i))].push_back(static_cast<uint32_t>(i));
+  }
+  std::vector<std::vector<uint32_t>> present;
+  for (std::vector<uint32_t>& samples : classes) {
+    if (!samples.empty()) present.push_back(std::move(samples));
+  }
+  return present;
+}
+
+BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed, uint64_t epoch) {
+  size_t size = 0;
+  for (const std::vector<uint32_t>& samples : classes) size += samples.size();
+  // Which classes get one more than the others moves on from epoch to epoch.
+  const size_t share = size / classes.size(), extra = size % classes.size(), first_extra = epoch % classes.size();
+
+  BalancedOrder grouped;
+  for (size_t k = 0; k < classes.size(); ++k) {
+    const bool gets_extra = (k + classes.size() - first_extra) % classes.size() < extra;
+    core::Rng rng(seed, core::RngPurpose::balance, epoch, k);
+    std::vector<uint32_t> round = classes[k];
+    for (size_t i = 0; i < share + (gets_extra ? 1 : 0); ++i) {
+      if (i % round.size() == 0) shuffle_round(round, rng);
+      grouped.samples.push_back(round[i % round.size()]);
+      grouped.rounds.push_back(static_cast<uint32_t>(i / round.size()));
+    }
+  }
+  BalancedOrder mixed;
+  for (const uint32_t at : core::shuffled_indices(static_cast<uint32_t>(size), seed, epoch)) {
+    mixed.samples.push_back(grouped.samples[at]);
+    mixed.rounds.push_back(grouped.rounds[at]);
+  }
+  return mixed;
+}
 
 Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given, LoaderSettings settings_given)
     : source(std::move(source_given)), plan(plan_given), settings(settings_given), samples(source->size()) {

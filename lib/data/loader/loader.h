@@ -18,6 +18,33 @@
 
 namespace stoker::data {
 
+// In which order an epoch visits the samples: a pure function of its arguments, hence the same for any number
+// of workers and after any resume.
+
+/// A permutation of all samples. `run_ends`: where the runs of samples end that lie one after another on the
+/// storage (StoredSamples::run_ends()); the last is the number of samples.
+///   window 0: every order is equally likely.
+///   window N: runs are visited in random order, and the samples are shuffled among N neighbours at a time,
+///   so that reads stay close together: for storage that punishes seeks.
+std::vector<uint32_t> shuffled_order(const std::vector<int64_t>& run_ends, int64_t window, uint64_t seed,
+                                     uint64_t epoch);
+
+// The order of an epoch that shows every class equally often: a pure function of (seed, epoch).
+
+/// The samples of each class, in the order of the source; classes without samples are left out.
+std::vector<std::vector<uint32_t>> samples_by_class(const Source& source);
+
+/// An epoch of as many samples as the source has, in which every class that has any is seen equally often (to
+/// within one). A class's samples come in rounds: each round shows all of them once, in an order of its own,
+/// before any comes again; a class with more samples than its share shows a part of them that changes from
+/// epoch to epoch.
+struct BalancedOrder {
+  std::vector<uint32_t> samples;
+  /// Which round of its class each stands in, from 0: with the sample it is unique within the epoch.
+  std::vector<uint32_t> rounds;
+};
+BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed, uint64_t epoch);
+
 struct LoaderSettings {
   int64_t batch_size = 1;       ///< images
   int64_t num_workers = 0;      ///< threads; 0: the calling thread decodes

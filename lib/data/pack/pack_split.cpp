@@ -2,17 +2,197 @@
 #include "data/pack/pack_split.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/log.h"
-#include "data/pack/in_order.h"
-#include "data/pack/pack_keys.h"
+#include "core/system/mutex.h"
+#include "core/system/stop_signal.h"
+#include "core/system/worker_pool.h"
+#include "data/image/decode.h"
 #include "data/pack/shard_writer.h"
+#include "data/shard/shard_name.h"
 #include "data/shard/shard_scan.h"
+#include "data/source.h"
 
 namespace stoker::data {
+
+// Keys for all samples of a split, no two alike.
+
+class PackKeys {
+ public:
+  explicit PackKeys(const Source& source);
+
+  /// Key and extension of sample `index` whose file has this format.
+  void name(int64_t index, ImageFormat format, std::string& key, std::string& extension) const;
+
+ private:
+  const Source& source_;
+  std::unordered_set<int64_t> clashing_;          ///< plain names whose key an earlier sample has
+  std::unordered_map<int64_t, uint64_t> copies_;  ///< samples whose name earlier ones have: how many
+};
+
+namespace {
+
+using HashedSample = std::pair<uint64_t, int64_t>;
+
+/// Calls `visit(index, rank)` for every sample whose hash earlier ones have, too; equal hashes are taken for
+/// equal texts, which at worst gives a sample a longer key than it needs.
+template <typename Visit>
+void for_repeated(std::vector<HashedSample>& hashed, const Visit& visit) {
+  std::sort(hashed.begin(), hashed.end());
+  uint64_t rank = 0;
+  for (size_t i = 1; i < hashed.size(); ++i) {
+    rank = hashed[i].first == hashed[i - 1].first ? rank + 1 : 0;
+    if (rank > 0) visit(hashed[i].second, rank);
+  }
+}
+
+}  // namespace
+
+PackKeys::PackKeys(const Source& source) : source_(source) {
+  std::vector<HashedSample> hashed;
+  hashed.reserve(static_cast<size_t>(source.size()));
+  for (int64_t i = 0; i < source.size(); ++i) {
+    const std::string name = source.relative_name(i);
+    if (is_plain_name(name)) hashed.emplace_back(core::hash64(plain_key(name)), i);
+  }
+  for_repeated(hashed, [&](int64_t index, uint64_t) { clashing_.insert(index); });
+  hashed.clear();
+  for (int64_t i = 0; i < source.size(); ++i) hashed.emplace_back(core::hash64(source.relative_name(i)), i);
+  for_repeated(hashed, [&](int64_t index, uint64_t rank) { copies_.emplace(index, rank); });
+}
+
+void PackKeys::name(int64_t index, ImageFormat format, std::string& key, std::string& extension) const {
+  const std::string name = source_.relative_name(index);
+  if (clashing_.count(index) == 0 && is_plain_name(name) && extension_fits(name, format)) {
+    key = plain_key(name);
+    extension = name.substr(name.rfind('.') + 1);
+    return;
+  }
+  const auto copy = copies_.find(index);
+  key = whole_key(name, copy == copies_.end() ? 0 : copy->second);
+  extension = extension_of(format);
+}
+
+// Work on consecutive numbers, done by threads and handed over in order.
+
+/// One consumer thread. Results are reused: memory is bounded by 2 * threads + 2 of them.
+template <typename Result>
+class InOrder {
+ public:
+  using Work = std::function<void(int64_t number, Result& result)>;
+
+  /// Works on first, first + 1, ... end - 1. `make_work` is called once per thread, on this one; without threads, or
+  /// where the system gives none, the work is done inside next().
+  InOrder(int64_t first, int64_t end, int64_t threads, const std::function<Work()>& make_work)
+      : slots_(static_cast<size_t>(2 * threads + 2)),
+        end_(end),
+        wanted_(first),
+        claimed_(first),
+        freed_(first),
+        is_done_(slots_.size()) {
+    try {
+      for (int64_t i = 0; i < threads && threads_.add([this, work = make_work()] { work_on(work); }); ++i) {
+      }
+      if (threads_.size() == 0) own_work_ = make_work();
+    } catch (...) {
+      quit();
+      throw;
+    }
+  }
+  ~InOrder() { quit(); }
+  InOrder(const InOrder&) = delete;
+  InOrder& operator=(const InOrder&) = delete;
+
+  /// The next result, valid until the next call; nullptr at the end. Rethrows what the work threw; throws
+  /// core::StopRequested while it waits.
+  Result* next() {
+    core::throw_if_stopped();
+    if (wanted_ == end_) return nullptr;
+    Slot& slot = slots_[slot_of(wanted_)];
+    if (own_work_) {
+      own_work_(wanted_++, slot.result);
+      return &slot.result;
+    }
+    const core::MutexLock lock(mutex_);
+    freed_ = wanted_;
+    freed_one_.notify_all();
+    while (!is_done_[slot_of(wanted_)]) {
+      done_one_.wait_for(mutex_, std::chrono::milliseconds(50));
+      core::throw_if_stopped();
+    }
+    is_done_[slot_of(wanted_++)] = false;
+    if (slot.error) std::rethrow_exception(slot.error);
+    return &slot.result;
+  }
+
+ private:
+  struct Slot {
+    Result result;
+    std::exception_ptr error;
+  };
+
+  /// Ends the threads.
+  void quit() {
+    {
+      const core::MutexLock lock(mutex_);
+      quitting_ = true;
+    }
+    freed_one_.notify_all();
+    threads_.wait();
+  }
+
+  size_t slot_of(int64_t number) const { return static_cast<size_t>(number) % slots_.size(); }
+
+  /// The next number, once it has a slot; false: there is none for this thread.
+  bool claim(int64_t& number) {
+    const core::MutexLock lock(mutex_);
+    const auto slots = static_cast<int64_t>(slots_.size());
+    while (!quitting_ && claimed_ != end_ && claimed_ >= freed_ + slots) freed_one_.wait(mutex_);
+    if (quitting_ || claimed_ == end_) return false;
+    number = claimed_++;
+    return true;
+  }
+
+  void work_on(const Work& work) {
+    int64_t number = 0;
+    while (claim(number)) {
+      Slot& slot = slots_[slot_of(number)];
+      try {
+        work(number, slot.result);
+      } catch (...) {
+        slot.error = std::current_exception();
+      }
+      const core::MutexLock lock(mutex_);
+      is_done_[slot_of(number)] = true;
+      done_one_.notify_one();
+    }
+  }
+
+  std::vector<Slot> slots_;  ///< each of the thread that claimed its number, then of the consumer
+  const int64_t end_;
+  int64_t wanted_;  ///< next number for the consumer, who alone touches it
+  Work own_work_;
+
+  core::Mutex mutex_;
+  core::Condition freed_one_, done_one_;
+  int64_t claimed_ STOKER_GUARDED_BY(mutex_);            ///< next number for a thread
+  int64_t freed_ STOKER_GUARDED_BY(mutex_);              ///< results below this are no longer looked at
+  std::vector<bool> is_done_ STOKER_GUARDED_BY(mutex_);  ///< by slot
+  bool quitting_ STOKER_GUARDED_BY(mutex_) = false;
+  core::WorkerPool threads_;  ///< last: they use all of the above
+};
+
 namespace {
 
 /// One sample on its way into a shard.

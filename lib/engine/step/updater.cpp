@@ -8,6 +8,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/rng.h"
+#include "core/system/stop_signal.h"
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/device/precision.h"
@@ -18,6 +19,17 @@
 #include "model/layers/random_source.h"
 
 namespace stoker::engine {
+
+data::Batch EpochFeed::next(bool may_stop) {
+  data::Batch batch;
+  if (!feed_.next(batch, may_stop)) throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
+  return batch;
+}
+
+data::Batch RepeatedBatch::next(bool may_stop) {
+  if (may_stop) core::throw_if_stopped();
+  return batch_;
+}
 
 Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer, Group& group,
                  GraphRunner* graphs)

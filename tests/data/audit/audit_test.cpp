@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "data/audit/sample_groups.h"
 #include "data/audit/seen_contents.h"
 #include "data/dataset/file_source.h"
 #include "made_data.h"

@@ -8,7 +8,6 @@
 
 #include "core/rng.h"
 #include "data/audit/alignment.h"
-#include "data/audit/hash_index.h"
 #include "data/audit/picture_hash.h"
 
 namespace stoker::data {

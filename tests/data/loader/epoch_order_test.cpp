@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/loader/epoch_order.h"
+#include "data/loader/loader.h"
 
 #include <gtest/gtest.h>
 

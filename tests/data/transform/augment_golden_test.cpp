@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "augment_golden.h"
+#include "data/transform/augment.h"
 #include "data/transform/augment_colour.h"
 #include "data/transform/augment_filter.h"
-#include "data/transform/augment_random.h"
 #include "made_data.h"
 #include "named_operation.h"
 

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <utility>
 
-#include "data/transform/augment_random.h"
 #include "made_data.h"
 
 namespace stoker::data {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/loop/rank_ledger.h"
+#include "engine/loop/run_telemetry.h"
 
 #include <gtest/gtest.h>
 

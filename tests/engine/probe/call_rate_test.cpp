@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/probe/call_rate.h"
+#include "engine/probe/compute_probe.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/probe/device_peaks.h"
+#include "engine/probe/memory_probe.h"
 
 #include <gtest/gtest.h>
 

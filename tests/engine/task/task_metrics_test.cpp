@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "engine/task/error_scores.h"
-#include "engine/task/ranking.h"
+#include "engine/task/label_metrics.h"
 #include "engine/task/task.h"
 
 namespace stoker::engine {

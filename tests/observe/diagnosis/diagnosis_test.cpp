@@ -7,7 +7,7 @@
 #include <cmath>
 #include <functional>
 
-#include "observe/diagnosis/step_model.h"
+#include "observe/diagnosis/bottleneck_analysis.h"
 
 namespace stoker::observe {
 namespace {

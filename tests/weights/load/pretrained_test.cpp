@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "tests/temporary_directory.h"
 #include "tests/weights/made_pickle.h"
-#include "weights/load/adapt.h"
+#include "weights/load/fitting.h"
 
 namespace stoker::weights {
 namespace {
