@@ -4,7 +4,7 @@
 # LibTorch whose own build may be CPU only (Debian's). Needs no GPU.
 #
 #   scripts/check_cuda_compiles.sh [CUDA include folder [include folder of another LibTorch]]
-# The other LibTorch: of a wheel, say, torch/include; STANDARD=c++20 where it asks for that.
+# The other LibTorch: of a wheel, for example, torch/include; STANDARD=c++20 where it needs that.
 set -eu
 cd "$(dirname "$0")/.."
 cuda=${1:-/usr/local/cuda/include}

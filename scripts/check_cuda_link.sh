@@ -5,7 +5,7 @@
 #
 #   scripts/check_cuda_link.sh FOLDER [JOBS]
 # FOLDER is made, and kept: a second run builds only what changed. Remove it with rm -rf --one-file-system FOLDER.
-# Debian's package of cuDNN fetches cuDNN 9 from NVIDIA. Where that cannot be reached, CUDNN=/usr/local/cuda, say, names a
+# Debian's package of cuDNN fetches cuDNN 9 from NVIDIA. Where that cannot be reached, CUDNN=/usr/local/cuda, for example, names a
 # folder whose lib and include have it.
 set -eu
 tree=$(cd "$(dirname "$0")/.." && pwd)

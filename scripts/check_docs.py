@@ -9,6 +9,7 @@ and begin with a command, and the forms in FORBIDDEN do not occur. ctest runs it
 """
 import argparse
 import collections
+import json
 import os
 import pathlib
 import re
@@ -57,6 +58,14 @@ FORBIDDEN = {
     r"\bends? with the bits\b|\bthe bits of a run\b": "is bit-identical to a run",
     r"\bsurplus\b": "unexpected",
     r"\bspoken of\b|\bspeaks of\b": "refers to",
+    r"\bgo(?:es|ing|ne)? on\b|\bwent on\b": "continues",
+    r"\b(?:is|are|was|were|be|been) asked for\b": "requested",
+    r"\brightly\b": "correctly",
+    r"\bsigns? of life\b": "heartbeat",
+    r"\b(?<!std::)listeners?\b": "observer",
+    r"\bin good order\b|\bin vain\b": "cleanly; without effect",
+    r"\bstart(?:s)? fresh\b|\bbegin(?:s)? fresh\b": "is randomly initialised, is reset",
+    r"^ *///?<? (?-i:What|Of) ": "a comment whose subject is What or that begins with Of: name the subject",
 }
 
 
@@ -144,8 +153,12 @@ class Program:
             if match:
                 self.defaults[match[1]] = match[2]
         self.flags = {"docs-check"}
-        for words in [()] + [(c,) for c in "eval predict plan check bench pack preview import export audit runs list".split()] + \
-                [("inspect", part) for part in "replay verify diff blame".split()]:
+        listed = self.output("--help").partition("Other commands")[2].partition("\n\n")[0]
+        self.commands = [(name,) for name in re.findall(r"^  ([a-z]+) ", listed, re.M)]
+        for command in list(self.commands):  # "Usage: train inspect replay|verify ..."
+            parts = re.match(r"Usage: train \w+ ((?:\w+\|)+\w+)", self.output(*command, "--help"))
+            self.commands += [(*command, part) for part in (parts[1].split("|") if parts else [])]
+        for words in [()] + self.commands:
             text = re.sub(r"\n {30,}", " ", self.output(*words, "--help" if words else "--help-all"))
             for match in re.finditer(r"^ +(?:-\w, )*--(?:\[no-\])?([\w-]+)([^\n]*)", text, re.M):
                 self.flags.add(match[1])
@@ -251,6 +264,22 @@ DEFAULTS = [
 ]
 
 
+def missing_in_reference(program):
+    """What the program has, and the page that lists it does not: commands, data layouts, networks (by family)."""
+    def family(name):
+        return re.split(r"[\d_]", name)[0]
+
+    layouts = json.loads(program.output("list", "options", "--format", "schema"))["properties"]["dataset"]["enum"]
+    networks = program.output("list", "models").split()
+    wanted = [("docs/reference/commands.md", "command", [(c[-1], f"`train {c[0]}" if len(c) == 1 else f"`{c[-1]}`|train {' '.join(c)}`")
+                                                       for c in program.commands]),
+              ("docs/reference/data-formats.md", "layout", [(name, rf"\b{name}\b") for name in layouts if name != "auto"]),
+              ("docs/reference/models.md", "network", [(name, f"`{family(name)}") for name in networks]),
+              ("scripts/python/stoker.py", "network", [(name, f'"{family(name)}') for name in networks])]
+    return [f"{page}: the {kind} {name} is not there" for page, kind, names in wanted
+            for text in [(ROOT / page).read_text(encoding="utf-8")] for name, pattern in names if not re.search(pattern, text)]
+
+
 def check_commands(train):
     program, problems, count, stated = Program(train), [], 0, 0
     for path in markdown_files() + [ROOT / "docs/options.md"]:
@@ -277,6 +306,7 @@ def check_commands(train):
             for match in re.finditer(r"`--(?:no-)?([a-z][\w-]+)", flat):
                 if match[1] not in program.flags and match[1] not in OTHERS:
                     problems.append(f"{name}:{plain.count(chr(10), 0, match.start()) + 1}: no option is called --{match[1]}")
+    problems += missing_in_reference(program)
     print(f"{count} commands, {stated} stated defaults")
     return problems
 
@@ -291,7 +321,7 @@ def word_counts(texts):
     places = []
     for name, text in texts:
         for pattern in FORBIDDEN:
-            for match in re.finditer(pattern, text, re.I):
+            for match in re.finditer(pattern, text, re.I | re.M):
                 counts[pattern] += 1
                 places.append((name, text.count("\n", 0, match.start()) + 1, match[0], FORBIDDEN[pattern]))
     return counts, places
@@ -299,14 +329,14 @@ def word_counts(texts):
 
 def plain_source(path):
     """Without the keys of files and the names of options, which stay."""
-    return re.sub(r"""(["'])(?:knob|stretches|says)\1|--stretches""", "KEY", path.read_text(encoding="utf-8", errors="replace"))
+    return re.sub(r"""(["'])(?:knob|stretches|says)\1""", "KEY", path.read_text(encoding="utf-8", errors="replace"))
 
 
 def check_words(folders):
     """Docs and sources must have none."""
     sources = []
     for folder in folders:
-        files = [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in (".cpp", ".h", ".py", ".sh")]
+        files = [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in (".c", ".cpp", ".h", ".py", ".sh")]
         counts, found = word_counts((name_of(path), plain_source(path)) for path in files if path.name != "check_docs.py")
         sources += found
         print(f"{folder}: {sum(counts.values())} in {len(files)} files: " +

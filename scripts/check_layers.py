@@ -3,7 +3,7 @@
 """Checks that every include and every link list below lib/ goes along an edge of the picture in lib/README.md, that each
 edge is used, and that each third-party library is included by its own modules only. A module is a folder; a file belongs
 to the deepest folder that is a module. A file has at most 500 lines, a module at most 32 files. Each file has a row in the
-README.md of its top-level module."""
+README.md of its top-level module, each source and test one in a CMakeLists.txt."""
 import collections
 import pathlib
 import re
@@ -31,7 +31,7 @@ MODULES = {
 
     "kernels": "core",
 
-    "data": "core* config",
+    "data": "core* config config/table",
     "data/storage": "core*",
     "data/container": "core* data data/storage",
     "data/archive": "core* data/storage",
@@ -69,7 +69,9 @@ MODULES = {
     "engine/step": "core* config data/loader data/feed model optim engine/run engine/device engine/memory engine/task "
                    "engine/group",
     "engine/digest": "core* model engine/step engine/group",
-    "engine/checkpoint": "core* config config/table data/loader model engine/run engine/files engine/device engine/step engine/digest",
+    "engine/saved": "core* model engine/run engine/files",
+    "engine/checkpoint": "core* config config/table data/loader model engine/run engine/files engine/device engine/saved engine/step "
+                         "engine/digest",
     "engine/probe": "core* engine/device engine/memory engine/task engine/step",
     "engine/group": "core*",
     "engine/group/c10d": "core* engine/group",
@@ -85,6 +87,7 @@ MODULES = {
     "weights/names": "core",
     "weights/load": "core* model weights/file weights/names",
 
+    "deploy/inference": "core* config* data/transform engine/device engine/saved engine/task model* proof",
     "deploy/onnx": "core*",
     "deploy/trace": "core* model",
     "deploy/translate": "core* deploy/onnx deploy/trace",
@@ -93,34 +96,32 @@ MODULES = {
 
     "observe/resources": "core* engine/run",
     "observe/diagnosis": "core* engine/run observe/resources",
-    "observe/listeners": "core* config engine/run observe/resources observe/diagnosis",
+    "observe/observers": "core* config engine/run observe/resources observe/diagnosis",
     "observe/report": "core* config/yaml observe/diagnosis",
     "observe/runs": "core* observe/report",
 
     "train": "train/process core* config* train/launch train/failure train/setup",
     "train/launch": "train/failure core* engine/run engine/group engine/group/c10d",
-    "train/setup": "core* config* data* model* optim* engine* weights* plan proof observe/diagnosis train/launch",
+    "train/setup": "core* config* data* model* optim* engine* weights* deploy/inference plan proof observe/diagnosis train/launch",
     "train/observers": "core* config* data* engine* observe* train/setup",
     "train/failure": "core* config*",
     "train/process": "core* config* engine/device engine/memory train/failure",
-    "commands/runs": "core* observe* train/failure commands",
-    "commands/train": "core* config* data* model* engine* observe* plan proof train* commands commands/runs",
-    "commands/eval": "core* config* statistics data* model* engine* observe* plan train* commands commands/train",
-    "commands/predict": "core* train* commands commands/eval",
-    "commands/plan": "core* config* data* engine* plan train* commands",
-    "commands/check": "core* data* model* engine* observe* plan proof train* commands commands/plan commands/train",
-    "commands/bench": "core* config* data* model* engine* train* commands",
-    "commands/pack": "core* config* data* observe* train* commands",
-    "commands/preview": "core* data* train* commands commands/check",
-    "commands/import": "core* engine* weights* model train* commands",
-    "commands/export": "core* config* model* engine* deploy* train* commands commands/eval commands/import",
-    "commands/audit": "core* config* data* engine* observe* train* commands commands/eval",
-    "commands/inspect": "core* config* data* optim* engine* train* commands",
-    "commands/list": "core* model train* commands",
+    "commands/*": "core* config* statistics data* model* optim* engine* weights* deploy* plan proof observe* train* commands",
+    "commands/train": "commands/runs",
+    "commands/eval": "commands/train",
+    "commands/predict": "commands/eval",
+    "commands/check": "commands/plan commands/train",
+    "commands/export": "commands/eval commands/import",
+    "commands/audit": "commands/eval",
     "commands": "core* config* model train*",
-    "embed": "core* config* data* model* engine* train/setup",
+    "embed": "core* data* model* engine/task deploy/inference",
 }
 MODULES = {module: modules.split() for module, modules in MODULES.items()}
+# The top floor: a folder of a command may include all that is below; its row has the commands that it includes besides.
+OF_COMMANDS = MODULES.pop("commands/*")
+LIB = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent / "lib"
+for path in filter(pathlib.Path.is_dir, sorted((LIB / "commands").iterdir())):
+    MODULES.setdefault(f"commands/{path.name}", []).extend(OF_COMMANDS)
 # Headers that a module includes although it may include nothing else of the folder they lie in.
 SINGLE_HEADERS = {
     "engine/run": ["data/loader/loader_stats.h"],
@@ -151,13 +152,13 @@ LIBRARIES = {  # a pattern of third-party headers: modules that may include them
     r"hdf5\.h|matio\.h": "data/container",
     r"tiffio\.h": "data/image/tiff",
     r"png\.h|gif_lib\.h": "data/image",
-    r"zlib\.h": "data/container data/archive data/image data/arrays",
+    r"zlib\.h": "data/container data/archive data/image data/image/tiff data/arrays",
     r"torch/nn/modules": "model* weights/load",
     r"torch/csrc/distributed|gloo/": "engine/group/c10d",
     r"torch/script\.h|torch/csrc/jit/serialization": "torchscript",
     r"torch/|ATen/|c10/": "data/transform data/loader data/feed data/probe model* optim engine/device engine/memory engine/task "
-                          "engine/checkpoint engine/step engine/digest engine/group* engine/probe engine/loop proof* weights/load "
-                          "deploy/trace deploy/translate torchscript embed train* commands*",
+                          "engine/saved engine/checkpoint engine/step engine/digest engine/group* engine/probe engine/loop proof* weights/load "
+                          "deploy/inference deploy/trace deploy/translate torchscript embed train* commands*",
     r"\w+mmintrin\.h": "kernels",
     r"cuda|driver_types": "engine/device engine/group/c10d",
     r"nccl": "engine/group/c10d",
@@ -241,7 +242,8 @@ def wrong_includes(lib):
                     problems.append(f"{path}:{number}: {problem}")
     return problems + [f"check_layers: {module} includes nothing of {name}, which its row names"
                        for module, names in MODULES.items() for name in names
-                       if not any(is_among(target, [name]) for target in included[module])]
+                       if not (module.startswith("commands/") and name in OF_COMMANDS)
+                       and not any(is_among(target, [name]) for target in included[module])]
 
 
 def wrong_links(lib):
@@ -252,7 +254,7 @@ def wrong_links(lib):
         for folder, words in re.findall(r"^\s*stoker_module\((\S+)([^)]*)\)", path.read_text(), re.MULTILINE):
             arguments = {}
             for word in words.split():
-                if word in ("TARGET", "SOURCES", "MODULES", "LIBRARIES"):
+                if word in ("TARGET", "PART", "SOURCES", "MODULES", "LIBRARIES", "WITHOUT_TORCH"):
                     values = arguments.setdefault(word, [])
                 else:
                     values.append(word)
@@ -293,10 +295,19 @@ def missing_in_readme(lib):
     return problems
 
 
+def compiled_by_nothing(folder, pattern):
+    """Sources that no CMakeLists.txt of `folder` names: nothing compiles them, and a test that is not compiled passes."""
+    lists = "\n".join(path.read_text() for path in folder.rglob("CMakeLists.txt"))
+    return [f"{path}: in no CMakeLists.txt" for path in sorted(folder.rglob(pattern))
+            if not re.search(rf"(?<![\w.-]){re.escape(path.name)}\b", lists)]
+
+
 def main():
-    lib = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent / "lib"
+    lib = LIB
     circle = circle_among_modules()
-    problems = wrong_includes(lib) + wrong_links(lib) + too_large(lib) + missing_in_readme(lib)
+    problems = wrong_includes(lib) + wrong_links(lib) + too_large(lib) + missing_in_readme(lib) + compiled_by_nothing(lib, "*.cpp")
+    if (lib.parent / "tests").is_dir():
+        problems += compiled_by_nothing(lib.parent / "tests", "*_test.cpp")
     if circle:
         problems = [f"check_layers: the modules include one another in a circle: {' -> '.join(circle)}"]
     print("\n".join(problems) or "layers: every include goes in one direction")

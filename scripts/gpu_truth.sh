@@ -79,7 +79,7 @@ check_build() {
   echo "built"
 }
 
-# The device is seen, computes, and its measured speeds are no set-up times.
+# The device is seen, computes, and its measured speeds are not set-up times.
 check_check() {
   "$TRAIN" check --device "$DEVICE" --json --output "$OUT/check.json" --data-dir "$(made_data 28 400)" || return 1
   figure check "$OUT/check.json" "$DEVICE"
@@ -275,7 +275,7 @@ check_whole_run() {
   figure best "$OUT/runs/fashion/metrics.jsonl" "$(pick 92 80)"
 }
 
-# SIGTERM in the middle: 75 and a checkpoint; then the same command goes on.
+# SIGTERM in the middle: 75 and a checkpoint; then the same command continues.
 check_stop() {
   local options=(--data-dir "$(made_data 28 400)" --model small_cnn --epochs 3000 --batch-size 16)
   rm -rf "$OUT/runs/stop"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ends runs of several processes at random moments, by SIGKILL to one rank, SIGKILL to all, or SIGTERM, and goes on with
+"""Ends runs of several processes at random moments, by SIGKILL to one rank, SIGKILL to all, or SIGTERM, and continues with
 another number of processes each time, until the run ends. What is left must be what a run that was never interrupted
 leaves, bit for bit: weights, their average, the optimizer's state, summary.csv less its clock columns.
 

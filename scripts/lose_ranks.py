@@ -12,7 +12,7 @@
     --at           when: anywhere (start-up and the first seconds of training), start-up, validation (a run that does
                    little else), save (a run that does little else)
 
-Each trial begins a run of its own with synthetic images and looks in the end whether another run can go on in its directory
+Each trial begins a run of its own with synthetic images and looks in the end whether another run can continue in its directory
 (every tenth trial: --go-on). Ends with 1 when a trial went wrong, and prints which.
 """
 import argparse
@@ -105,7 +105,7 @@ def lose_one(args, options, run_dir, rng, longest):
         if starter.returncode != 76:
             return f"{seen}: it ended with {starter.returncode}: {errors}", seconds, seen
         named = {"kill": f"rank {lost} (process {ranks[lost]}) was killed by signal 9",
-                 "stop": f"rank {lost} has given no sign of life"}[args.way]
+                 "stop": f"rank {lost} has sent no heartbeat"}[args.way]
         if args.way == "stop" and not has_trained:  # perhaps it had not joined the others by then
             errors = errors.replace(f"rank {lost} of {args.ranks} did not come within", named)
         if named not in errors:
@@ -151,7 +151,7 @@ def main():
                                        capture_output=True, text=True, check=False)
                 if again.returncode != 0:
                     failures.append(trial)
-                    print(f"trial {trial}: going on ended with {again.returncode}: {again.stderr}", flush=True)
+                    print(f"trial {trial}: continuing ended with {again.returncode}: {again.stderr}", flush=True)
             shutil.rmtree(run_dir, ignore_errors=True)
     print(f"lose_ranks: --way {args.way} --at {args.at}: {args.trials - len(set(failures))} of {args.trials} as promised; "
           f"{in_training} behind the start-up; gone after {statistics.median(times):.2f} s "

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Damages every file of a run directory and lets eval, predict, export, runs and inspect read it: each must end within
---seconds and below --megabytes of memory, by no signal and not with 70.
+"""Damages every file of a run directory and lets eval, predict, export, runs, inspect and libstoker read it: each must end
+within --seconds and below --megabytes of memory, by no signal, not with 70 and without a finding of a sanitizer.
 
     scripts/mutate_runs.py --train build/release/apps/train
+    scripts/mutate_runs.py --train build/asan/apps/train --library build/asan/tests/embed/classify_c
     scripts/mutate_runs.py --train build/release/apps/train --mutations 40 --only state.json --commands eval,predict
 
 Bytes are flipped, cut, repeated and made up; values of JSON, YAML and CSV become numbers out of range, other types, long
@@ -37,6 +38,7 @@ NUMBERS = [0, -1, 1, 3, 255, 65536, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2
            0.5, -0.0]
 TEXTS = ["", "x", "../../../../etc/passwd", "/dev/zero", "a" * 100000, "\x1b]0;owned\x07\x1b[2J", "\u009b31m", "\x00",
          "$(touch owned)", "multiclass", "binary", "multilabel", "regression", "head-pose", "float32", "cuda:99"]
+FOUND = 99  # exit code that sanitizers are given
 OTHERS = [None, True, False, [], {}, [[]], [1, 2, 3], {"a": 1}, [0] * 100000]
 
 
@@ -181,14 +183,15 @@ def files_of(run):
     return names
 
 
-def commands_of(train, run, images, folder):
+def commands_of(train, library, run, images, folder):
     common = ["--threads", "1", "--num-workers", "1"]
     return {"eval": [train, "eval", run, *common], "predict": [train, "predict", run, images, "--which", "last", *common],
             "export": [train, "export", run, "--which", "last", "-o", f"{folder}/x.onnx"],
             "runs": [train, "runs", run], "runs-html": [train, "runs", run, "--html", "-o", f"{folder}/x.html"],
             "verify": [train, "inspect", "verify", run, *common], "blame": [train, "inspect", "blame", run, *common],
             "replay": [train, "inspect", "replay", run, "--update", "5", "-o", f"{folder}/replay", *common],
-            "diff": [train, "inspect", "diff", run, run, *common], "resume": [train, "--resume", run, "--epochs", "3", *common]}
+            "diff": [train, "inspect", "diff", run, run, *common], "resume": [train, "--resume", run, "--epochs", "3", *common],
+            "library": [library, run, f"{images}/a.png"]}
 
 
 def gray_png(side):
@@ -226,16 +229,20 @@ def attempt(args, original, name, number, command):
         shutil.copytree(original, folder / "w", symlinks=True)
         run = folder / "w" / "run"
         mutate(run, name, rng)
-        words = commands_of(args.train, "run", "images", str(folder))[command]
+        words = commands_of(args.train, args.library, "run", "images", str(folder))[command]
         status, seconds, megabytes, printed = end_of(words, args.seconds, folder / "w")
     bad = ("too slow" if status is None else "ended by a signal" if status < 0 or status >= 128 and status != 130 else
-           "ended with 70" if status == 70 else "too much memory" if megabytes > args.megabytes else "")
+           "ended with 70" if status == 70 else
+           "a sanitizer found something" if status == FOUND or "runtime error: " in printed else
+           "too much memory" if megabytes > args.megabytes else "")
     return name, number, command, status, seconds, megabytes, bad, printed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", required=True, type=lambda path: str(pathlib.Path(path).resolve()))
+    parser.add_argument("--library", help="the example docs/examples/c/classify.c, built",
+                        type=lambda path: str(pathlib.Path(path).resolve()))
     parser.add_argument("--mutations", type=int, default=400, help="of each file")
     parser.add_argument("--first", type=int, default=0, help="number of the first mutation")
     parser.add_argument("--seed", type=int, default=1)
@@ -247,7 +254,9 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    commands = args.commands.split(",")
+    os.environ["ASAN_OPTIONS"] = f"exitcode={FOUND}:detect_leaks=0:quarantine_size_mb=8:allocator_may_return_null=1"
+    os.environ["UBSAN_OPTIONS"] = f"exitcode={FOUND}:print_stacktrace=1"
+    commands = args.commands.split(",") + (["library"] if args.library else [])
     with tempfile.TemporaryDirectory(prefix="stoker-mutate-") as scratch:
         original = pathlib.Path(scratch)
         (original / "data").mkdir()

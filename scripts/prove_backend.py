@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether stoker-prove finds libraries that compute wrongly, and calls none wrong that computes rightly.
+"""Whether stoker-prove finds libraries that compute wrongly, and calls none wrong that computes correctly.
 
     scripts/prove_backend.py --build build/release --seeds 20
 
@@ -45,7 +45,7 @@ def request_of(name, channels, side, passes, classes=10, **more):
     """`passes`: (trains, images, autocast, channels_last, threads)."""
     network = {"name": name, "in_chans": channels, "num_classes": classes, "img_size": side, "width": 32,
                "backbone": "mobilenet_v3_small", "lstm_channels": 64, "drop_rate": 0, "drop_path_rate": 0,
-               "zero_init_residual": False}
+               "zero_init_residual": False, "same_padding": False}
     keys = ("trains", "images", "autocast", "channels_last", "threads")
     shape = [channels, side, side]
     return {"network": network, "network_digest": "", "whole_process": False, "freeze": "", "trusts_network_file": False, "input": more.get("input", shape), "device": "cpu",
@@ -316,7 +316,7 @@ def alarm_cases(args):
     """(network, precision, channels_last, threads, isa, capability)."""
     for case, autocast in itertools.product(plain_alarm_cases(args), ("", "bfloat16")):
         if autocast and case[3] in ("SSE41", "AVX2"):
-            continue  # oneDNN leaves bfloat16 to LibTorch there, which adds it up in bfloat16: rightly called wrong
+            continue  # oneDNN leaves bfloat16 to LibTorch there, which adds it up in bfloat16: correctly called wrong
         yield case[0], autocast, *case[1:]
 
 

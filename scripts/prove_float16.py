@@ -11,13 +11,13 @@
             of torch.amp.GradScaler, where Python has it
     run     a run from a scale of 1e12 writes the scale of every update: torch.amp.GradScaler, given which of them overflowed,
             must have the same
-    learn   the same run in float32, bfloat16 and float16, the latter from a scale of 1e12: it must skip updates, go on without
+    learn   the same run in float32, bfloat16 and float16, the latter from a scale of 1e12: it must skip updates, continue without
             skipping, and be as accurate as bfloat16, to within --tolerance
     kills   kill_anywhere.py with a scale that falls and grows to the end: weights, optimizer and scaler of every trial must
             be those of the run that nobody killed
 
 Needs a LibTorch of 2.4 or later, and Python's torch of 2.3 or later for scales and run: they are left out without it. Without
---data-dir images are made. Exits 1 when one of them fails, 77 when all that were asked for were left out.
+--data-dir images are made. Exits 1 when one of them fails, 77 when all that were requested were left out.
 """
 import argparse
 import json

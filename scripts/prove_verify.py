@@ -30,7 +30,7 @@ def options_of(number):
 
 
 def verified(train, run, segments):
-    report, code, errors = runs.ask(train, ["inspect", "verify", run, "--stretches", segments], may_fail=True)
+    report, code, errors = runs.ask(train, ["inspect", "verify", run, "--segments", segments], may_fail=True)
     if code not in (0, 65):
         sys.exit(f"verify ended with {code}: {errors}")
     return code == 0, report, errors
@@ -130,7 +130,7 @@ def check_falsified(train, work, count, honest, rng):
             data = runs.copied(data, work / f"forged-data-{number}")
         extra = [work / f"run-{(source + 6) % honest}"] if forge is foreign_checkpoint else []
         what = forge(run, rng, data, *extra)
-        report, code, errors = runs.ask(train, ["inspect", "verify", run, "--stretches", "all", "--data-dir", data], may_fail=True)
+        report, code, errors = runs.ask(train, ["inspect", "verify", run, "--segments", "all", "--data-dir", data], may_fail=True)
         fails = code == 65
         found += fails
         name = forge.__name__
@@ -152,14 +152,14 @@ def check_draws(train, work, draws, rng):
         for _ in range(draws):
             is_good, report, _ = verified(train, run, at_once)
             failures += not is_good
-            shows += any(segment["to"] == report["updates"] for segment in report["stretches_computed"])
+            shows += any(segment["to"] == report["updates"] for segment in report["segments_computed"])
             share += report["updates_computed"] / report["updates"]
-            if is_good == any(segment["to"] == report["updates"] for segment in report["stretches_computed"]):
-                sys.exit(f"prove_verify: {report['stretches_computed']} were drawn, and it {'holds' if is_good else 'fails'}")
-        expected = at_once / report["stretches"]
+            if is_good == any(segment["to"] == report["updates"] for segment in report["segments_computed"]):
+                sys.exit(f"prove_verify: {report['segments_computed']} were drawn, and it {'holds' if is_good else 'fails'}")
+        expected = at_once / report["segments"]
         spread = math.sqrt(draws * expected * (1 - expected))
         print(f"draws of {at_once}: the forged segment was drawn {shows} times of {draws} and found {failures} times; 1 of "
-              f"{report['stretches']} segments shows it, so {draws * expected:.1f} +- {spread:.1f} were expected; mean share of updates "
+              f"{report['segments']} segments shows it, so {draws * expected:.1f} +- {spread:.1f} were expected; mean share of updates "
               f"computed {100 * share / draws:.1f}%", flush=True)
         all_right = all_right and failures == shows and abs(failures - draws * expected) <= 3 * spread
     return all_right

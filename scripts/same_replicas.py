@@ -11,7 +11,7 @@ this one, made by scripts/starters/two_machines.sh: as root, and only where --wa
 
 Every run has mixup, an average of the weights and clipping, and skips torn images. The images are made here; their number
 divides nowhere, so that the last batch and the last update of each epoch are short. With --resume each run is stopped
-halfway and goes on in another way. Ends with 1 when a run differs.
+halfway and continues in another way. Ends with 1 when a run differs.
 """
 import argparse
 import collections

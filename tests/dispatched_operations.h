@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts what LibTorch's dispatcher is asked for: on a device each operation costs the host some microseconds, and most
+// Counts what LibTorch's dispatcher is requested: on a device each operation costs the host some microseconds, and most
 // of them are a launch.
 #pragma once
 
@@ -26,8 +26,7 @@ class DispatchedOperations {
     at::removeCallback(handle_);
     counting() = nullptr;
   }
-  DispatchedOperations(const DispatchedOperations&) = delete;
-  DispatchedOperations& operator=(const DispatchedOperations&) = delete;
+  DispatchedOperations& operator=(DispatchedOperations&&) = delete;  // not copied, not moved
 
   int64_t count() const {
     const std::lock_guard<std::mutex> lock(mutex_);

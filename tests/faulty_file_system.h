@@ -11,7 +11,7 @@
 
 namespace stoker::fixtures {
 
-/// What a power loss does to a change that was not synced.
+/// The effect of a power loss on a change that was not synced.
 enum class Unsynced {
   kept,           ///< everything stays, as when a process is killed and the machine runs on
   lost,           ///< contents and names go back to what was synced last

@@ -16,7 +16,7 @@
 
 namespace stoker::fixtures {
 
-/// Of the thread that made it, while it lives; on a CPU gradients are computed there, too. One at a time.
+/// Counts syncs of the thread that made it, while it lives; on a CPU gradients are computed there, too. One at a time.
 class HiddenSyncs {
  public:
   HiddenSyncs() {
@@ -28,8 +28,7 @@ class HiddenSyncs {
     at::removeCallback(handle_);
     current() = nullptr;
   }
-  HiddenSyncs(const HiddenSyncs&) = delete;
-  HiddenSyncs& operator=(const HiddenSyncs&) = delete;
+  HiddenSyncs& operator=(HiddenSyncs&&) = delete;  // not copied, not moved
 
   /// Names of the operations since the last call, in order.
   std::vector<std::string> take() {

@@ -41,7 +41,7 @@ void SimulatedDevice::forget() {
   std::fill(has_passed_.begin(), has_passed_.end(), true);
 }
 
-void SimulatedDevice::go_on() {
+void SimulatedDevice::run_pending() {
   for (uint64_t pieces = rng_.below(pace_ + 1); pieces > 0; --pieces) {
     do_one(static_cast<StreamId>(rng_.below(streams_.size())));
   }
@@ -56,7 +56,7 @@ bool SimulatedDevice::do_one(StreamId stream) {
   if (!piece.run) return true;
   try {
     piece.run();
-  } catch (const std::exception& error) {  // who asked for it has gone on
+  } catch (const std::exception& error) {  // whoever requested it has continued
     if (failure_.empty()) failure_ = error.what();
   }
   return true;
@@ -67,7 +67,7 @@ SimulatedDevice::StreamId SimulatedDevice::stream_from_pool() { return 1; }
 void SimulatedDevice::work(std::function<void()> done_later) {
   const StreamId stream = fault_ == DeviceFault::copies_on_wrong_stream ? 0 : current;
   streams_[static_cast<size_t>(stream)].push_back({std::move(done_later), 0});
-  go_on();
+  run_pending();
 }
 
 void SimulatedDevice::record(int64_t& event, StreamId stream) {
@@ -76,7 +76,7 @@ void SimulatedDevice::record(int64_t& event, StreamId stream) {
   if (fault_ == DeviceFault::event_on_wrong_stream) stream = 0;
   streams_[static_cast<size_t>(stream)].push_back(
       {[this, event] { has_passed_[static_cast<size_t>(event)] = true; }, 0});
-  go_on();
+  run_pending();
 }
 
 void SimulatedDevice::wait(StreamId stream, int64_t event) {
@@ -87,7 +87,7 @@ void SimulatedDevice::wait(StreamId stream, int64_t event) {
 bool SimulatedDevice::passed(int64_t event) {
   if (fault_ == DeviceFault::done_too_early || (fault_ == DeviceFault::done_early_sometimes && sometimes()))
     return true;
-  go_on();
+  run_pending();
   return has_passed_[static_cast<size_t>(event)];
 }
 

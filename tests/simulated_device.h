@@ -22,7 +22,7 @@
 
 namespace stoker::fixtures {
 
-/// What the device, or who uses it, gets wrong.
+/// Faults of the device, or of its user.
 enum class DeviceFault {
   none,
   no_wait,                 ///< a stream does not wait for an event
@@ -46,19 +46,19 @@ class SimulatedDevice {
 
   /// From here on: another order of things, and a fault. Whatever was under way is done.
   void begin(uint64_t seed, DeviceFault fault);
-  /// Does all that was asked for.
+  /// Does all that was requested.
   void finish();
   /// Does some of it.
-  void go_on();
-  /// What is under way is never done: it may write to memory of the host that is about to go.
+  void run_pending();
+  /// Pending operations are never done: they may write to memory of the host that is about to go.
   void forget();
-  /// What the first operation threw that failed since begin(); empty: none.
+  /// The error of the first operation that failed since begin(); empty: none.
   const std::string& failure() const { return failure_; }
 
   /// How often the host has waited to read numbers, since the process began.
   int64_t reads() const { return reads_; }
 
-  // What LibTorch's interfaces ask for.
+  // Functions of LibTorch's interfaces.
   using StreamId = c10::StreamId;
   StreamId current = 0;  ///< 0 computes, the others are of the pool
   StreamId stream_from_pool();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simulated device computes: any operation that LibTorch has for the CPU, by the same kernel, later.
+// The computation of the simulated device: any operation that LibTorch has for the CPU, by the same kernel, later.
 #include "tests/simulated_operations.h"
 
 #include <ATen/Functions.h>
@@ -93,7 +93,7 @@ torch::Tensor on_cpu(const torch::Tensor& tensor) {
   return at::from_blob(memory, tensor.sizes(), tensor.strides(), at::TensorOptions(tensor.scalar_type()));
 }
 
-/// What the device computes is nobody's operation: no gradients, no listeners.
+/// Operations of the device are not recorded: no gradients, no observers.
 struct OnDevice {
   at::AutoDispatchBelowADInplaceOrView no_gradients;
   c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::autocast_dispatch_keyset};
@@ -155,7 +155,7 @@ torch::Tensor zeros_of_shape(const torch::Tensor& tensor) {
       .as_strided(tensor.sizes(), tensor.strides());
 }
 
-/// What a kernel gets: memory of the device, or the one number that the host gave, as it was then.
+/// The arguments of a kernel: memory of the device, or the one number that the host gave, as it was then.
 torch::Tensor argument_of(const torch::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   if (is_simulated(tensor)) return on_cpu(tensor);
@@ -171,7 +171,7 @@ torch::Tensor made_like(const torch::Tensor& result) {
   return result.defined() ? made(result.sizes(), result.strides(), result.scalar_type()) : result;
 }
 
-/// Of each result the argument that it is, for those that operations write to; -1: its own.
+/// The argument that each result is, for those that operations write to; -1: its own.
 std::vector<int64_t> written_arguments(const c10::FunctionSchema& schema) {
   std::vector<int64_t> written;
   for (const c10::Argument& result : schema.returns()) {

@@ -25,10 +25,10 @@ std::string standard_input() {
 }  // namespace
 
 int main() {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);    // who asked is gone: nobody waits for an answer
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);    // the parent is gone: nobody waits for an answer
   const struct rlimit no_core = {0, 0};  // crashes are results here
   ::setrlimit(RLIMIT_CORE, &no_core);
-  if (std::FILE* const file = std::fopen("/proc/self/oom_score_adj", "we")) {  // rather than who asked
+  if (std::FILE* const file = std::fopen("/proc/self/oom_score_adj", "we")) {  // rather than the parent
     std::fputs("1000", file);
     std::fclose(file);
   }

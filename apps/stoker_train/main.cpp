@@ -6,7 +6,6 @@
 #include "core/system/stop_signal.h"
 #include "model/script/network_library.h"
 #include "train/process/failure.h"
-#include "train/process/process.h"
 
 namespace {
 

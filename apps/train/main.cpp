@@ -5,7 +5,6 @@
 #include "commands/app.h"
 #include "core/system/stop_signal.h"
 #include "train/failure/crash_handler.h"
-#include "train/failure/last_line.h"
 #include "train/failure/result_output.h"
 
 namespace {

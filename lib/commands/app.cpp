@@ -17,7 +17,6 @@
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
 #include "model/names.h"
-#include "train/failure/last_line.h"
 #include "train/failure/result_output.h"
 
 namespace stoker::train {
@@ -35,7 +34,7 @@ core::LogLevel console_level(const config::LogOptions& options, bool verbose) {
   return core::LogLevel::info;
 }
 
-/// Help and version; empty where something else was asked for.
+/// Help and version; empty where something else was requested.
 std::string page(const Context& context) {
   const config::CommonFlags& flags = context.configuration.flags;
   const config::Table& table = context.configuration.table;
@@ -48,9 +47,14 @@ std::string page(const Context& context) {
 }
 
 [[noreturn]] void become_full_program(const char* const* argv) {
+  const std::string path = core::find_beside_program("stoker-train", "../libexec/stoker");
+  std::error_code ignored;
+  if (std::filesystem::equivalent(path, "/proc/self/exe", ignored)) {
+    throw Error(ErrorKind::bug, "no function is linked for this command",
+                "is its source in lib/commands/CMakeLists.txt?");
+  }
   core::throw_if_stopped();
   core::hold_stop_signals();  // until it can take them
-  const std::string path = core::find_beside_program("stoker-train", "../libexec/stoker");
   ::execv(path.c_str(), const_cast<char* const*>(argv));
   const int error = errno;
   core::install_stop_signals();
@@ -82,7 +86,7 @@ Outcome run_command(const Command& command, const Context& context, const Progra
 }
 
 /// Where the relative paths of files and presets that an error is about were looked for.
-std::string where_it_was_looked_for(const Error& error, const config::Table& table) {
+std::string absolute_paths_note(const Error& error, const config::Table& table) {
   using Kind = config::Origin::Kind;
   const std::string message = error.what();
   std::string text;
@@ -98,7 +102,7 @@ std::string where_it_was_looked_for(const Error& error, const config::Table& tab
 }
 
 Outcome failed(const Error& error, const config::Table& table) {
-  core::log_error("{}{}", error.text(), where_it_was_looked_for(error, table));
+  core::log_error("{}{}", error.text(), absolute_paths_note(error, table));
   if (error.kind() == ErrorKind::bug) core::log_error("this is a bug: please report it with the lines above");
   return {core::exit_code(error.kind()), "error"};
 }

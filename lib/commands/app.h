@@ -9,7 +9,7 @@
 
 namespace stoker::train {
 
-/// What differs between `train`, which is linked without LibTorch, and `stoker-train`.
+/// The differences between `train`, which is linked without LibTorch, and `stoker-train`.
 struct Program {
   void (*prepare)();                                ///< the process
   void (*begin)(const config::CommonFlags& flags);  ///< before a command runs

@@ -12,7 +12,7 @@
 
 namespace stoker::train {
 
-/// What a command is given besides its own flags.
+/// The inputs of a command besides its own flags.
 struct Context {
   int argc = 0;
   const char* const* argv = nullptr;  ///< of main
@@ -29,23 +29,30 @@ struct Command : config::Syntax {
 };
 
 /// Binds a command to its function and to the flags that its command line fills. Functions that need LibTorch are
-/// declared weak: null in the program that is linked without it.
+/// declared weak: null in the program `train`, which is linked without them and becomes stoker-train.
 template <typename Flags>
 void attach(Command& command, Outcome (*run)(const Context&, const Flags&), const std::shared_ptr<Flags>& flags) {
   command.owner = flags;
   if (run != nullptr) command.run = [run, flags](const Context& context) { return run(context, *flags); };
 }
 
+/// The word that names what eval, predict, export and inspect work on.
+inline config::Argument checkpoint_argument(std::string& into) {
+  return config::argument("RUN_OR_CHECKPOINT", "Run directory, or one checkpoint directory of it.", into);
+}
+/// Every option but those of a run directory.
+inline bool takes_all_but_run(const config::Row& row) { return row.group != "run"; }
+
 /// All commands, that which trains first. Each is named in registry.cpp alone.
 std::vector<Command> all_commands();
 
-/// What the first words of a command line name.
+/// The command that the first words of a command line name.
 struct ChosenCommand {
   const Command* command = nullptr;  ///< one of `commands`
   std::vector<std::string> words;    ///< behind its name
   std::string mistake = "";          ///< what is wrong with the first word: it was not the name; to be reported
 };
-/// Names of older programs throw Error{usage} with the new one. A word that is no name is taken for the command that
+/// Names of older programs throw Error{usage} with the new one. A word that is not a name is taken for the command that
 /// was probably meant; one that is none for a word of training.
 ChosenCommand choose_command(const std::vector<Command>& commands, int argc, const char* const* argv);
 

@@ -13,27 +13,29 @@
 #include "commands/export/export.h"
 #include "commands/import/import.h"
 #include "commands/inspect/inspect.h"
-#include "commands/list/list.h"
 #include "commands/pack/pack.h"
 #include "commands/plan/plan.h"
 #include "commands/predict/predict.h"
 #include "commands/preview/preview.h"
-#include "commands/runs/runs.h"
 #include "commands/train/train.h"
 #include "config/table/parse_value.h"
-#include "config/table/suggest.h"
 #include "config/table/table.h"
 #include "core/error.h"
 #include "core/format.h"
 
 namespace stoker::train {
+
+// Commands that need no LibTorch are one file each.
+Command list_command();
+Command runs_command();
+
 namespace {
 
 core::Error wrong(const std::string& message, const std::string& hint) {
   return {core::ErrorKind::usage, message, hint};
 }
 
-/// Of older programs, with what does the same now.
+/// Commands of older programs, with what does the same now.
 const std::map<std::string, std::string>& former_names() {
   static const std::map<std::string, std::string> names = {{"ls", "runs"},
                                                            {"watch", "runs --follow"},
@@ -108,7 +110,7 @@ void leave_out_tasks(std::vector<std::string>& words) {
   }
 }
 
-/// The command that a first word probably means which is no command.
+/// The command that a first word probably means which is not a command.
 ChosenCommand meant(const std::vector<Command>& commands, std::vector<std::string> words) {
   const std::string written = words[0];
   const auto former = former_names().find(written);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a command line to the options that were given: defaults < preset < config files in order < flags. Everything
-// that is wrong is reported at once, with file:line and the nearest name. config/resolution.h goes on from there.
+// that is wrong is reported at once, with file:line and the nearest name. config/resolution.h continues from there.
 #pragma once
 
 #include <string>
@@ -42,14 +42,14 @@ struct Configuration {
   std::vector<std::string> notes;  ///< for the banner: what was accepted without effect, or assumed
 
   Configuration() = default;
-  Configuration(const Configuration&) = delete;
-  Configuration& operator=(const Configuration&) = delete;
+  Configuration& operator=(Configuration&&) = delete;  // not copied, not moved
 };
 
 /// Parses flags, preset and config files into `out`; flags and words of the command go where its syntax is bound to.
 /// Throws core::Error{usage} for flags and Error{config} for files, listing every problem, one per line.
 void parse_command_line(const CommandLine& line, Configuration& out);
-/// Throws Error{config} where a configuration file names a log outside of the run directory. Whoever opens it asks.
+/// Throws Error{config} where a configuration file names a log outside of the run directory. Called before it is
+/// opened.
 void refuse_log_file_elsewhere(const Configuration& configuration);
 /// The options of a command line that was parsed before, over what `out` holds. Throws Error{config} for files.
 void parse_options(const CommandLine& line, Configuration& out);
@@ -64,7 +64,8 @@ void read_yaml(const std::string& text, const std::string& path, Origin::Kind ki
 /// Error{config}.
 void read_run_config(const std::string& text, const std::string& path, Configuration& configuration);
 
-/// What the command line calls a run: the preset and the names of configuration files; empty where it names neither.
+/// The name of a run from its command line: the preset and the names of configuration files; empty where it names
+/// neither.
 std::string run_name_of(const CommonFlags& flags);
 /// Where a run is written that no option names: "runs/" and `run_name`, else the name of the data set.
 std::string usual_run_dir(const std::string& run_name, const std::string& data_dir);

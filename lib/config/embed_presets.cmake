@@ -3,7 +3,7 @@
 #   cmake -DCONFIGS=<configs folder> -DOUTPUT=<file.cpp> -P embed_presets.cmake
 file(GLOB_RECURSE names RELATIVE "${CONFIGS}" "${CONFIGS}/*.yaml")
 list(SORT names)
-set(code "// Generated from configs/*.yaml by embed_presets.cmake.\n#include \"config/read/presets.h\"\n\n")
+set(code "// Generated from configs/*.yaml by embed_presets.cmake.\n#include \"config/read/syntax.h\"\n\n")
 string(APPEND code "namespace stoker::config {\n\nconst EmbeddedPreset kEmbeddedPresets[] = {\n")
 foreach(name IN LISTS names)
   file(READ "${CONFIGS}/${name}" text)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What options are resolved from: facts about machine, data, network and checkpoint, and what was measured. A fact that
-// is not known is absent.
+// The inputs of the resolution of options: facts about machine, data, network and checkpoint, and what was measured. A
+// fact that is not known is absent.
 #pragma once
 
 #include <algorithm>
@@ -23,18 +23,18 @@ struct DataFacts {
   int64_t train_images = 0;
   bool has_videos = false;                 ///< samples are clips, or frames of videos
   std::vector<int64_t> class_images = {};  ///< of the training split, per class; empty where numbers are learned
-  bool has_fixed_size = false;             ///< samples stay as they are: neither cropped, nor resized, nor mirrored
+  bool has_fixed_size = false;             ///< samples have a fixed size: neither cropped, nor resized, nor mirrored
   /// Per channel, of samples that are floats; empty for bytes.
   std::vector<double> input_mean = {}, input_deviation = {};
   int64_t input_samples = 0;  ///< that these were measured on; 0: those of the run that the weights come from
-  /// Of images with more than 8 bits: how many were looked at, what 0.1 and 99.9 % of their numbers lie below, and
+  /// For images with more than 8 bits: how many were looked at, what 0.1 and 99.9 % of their numbers lie below, and
   /// whether that is little of the range of their kind.
   int64_t wide_images = 0;
   double range_low = 0, range_high = 0;
   bool has_narrow_range = false;
   std::vector<double> target_mean = {},
                       target_deviation = {};  ///< per target, of the training split; empty for classes
-  /// Of data that is only judged or asked about, what training takes from its training split is not known: class
+  /// For data that is only evaluated or predicted, what training takes from its training split is not known: class
   /// weights, means and scales.
   bool of_training = true;
   bool has_float_samples = false;  ///< numbers, not pixels of 8 bits
@@ -47,13 +47,13 @@ struct ModelFacts {
   double drop_path_rate = 0;
 };
 
-/// What a run that goes on from a checkpoint keeps of what was chosen when the run began.
+/// The choices of the first start that a resumed run keeps.
 struct CheckpointFacts {
   std::optional<int64_t> threads;  ///< the bits of a CPU depend on it
   std::optional<int64_t> replicas;
   std::optional<int64_t> batch_size, accumulation_steps;  ///< both or neither
   std::optional<bool> drop_last;
-  // What other programs or other data may have chosen otherwise.
+  // Choices that may differ with other programs or other data.
   std::optional<std::string> model = {};
   std::optional<double> hflip = {}, lr = {};
   std::optional<TrainCrop> train_crop = {};
@@ -67,8 +67,8 @@ struct CheckpointFacts {
 enum class ChoiceSource {
   rule,           ///< a rule about facts
   measured,       ///< a measurement for this run
-  checkpoint,     ///< the run that goes on
-  environment,    ///< somebody asked for it there
+  checkpoint,     ///< the run that continues
+  environment,    ///< requested there
   configuration,  ///< it stands in for what a file or a flag sets and this machine does not support
 };
 
@@ -91,11 +91,11 @@ struct Facts {
   /// give way.
   bool half_may_give_way = false;
   core::MachineFacts machine = {};
-  /// false: files are read and written, and nothing is computed. What options say of devices has no effect then, and
+  /// false: files are read and written, and nothing is computed. Options of devices have no effect then, and
   /// workers have every CPU.
   bool has_network = true;
-  bool deals_replicas = true;  ///< several devices share replicas; else batches, of which there may be any number
-  int64_t ranks = 1;           ///< processes that a starter has started to train together; 1: only --devices decides
+  bool shards_replicas = true;  ///< several devices share replicas; else batches, of which there may be any number
+  int64_t ranks = 1;            ///< processes that a starter has started to train together; 1: only --devices decides
   std::optional<CheckpointFacts> checkpoint = {};  ///< absent: the run starts from scratch, or that is not known yet
   std::optional<DataFacts> data = {};
   std::optional<ModelFacts> model = {};
@@ -109,15 +109,15 @@ struct Facts {
   std::optional<Measured<CacheTier>> cache = {};
 };
 
-/// Among how many processes replicas are dealt.
+/// Among how many processes replicas are distributed.
 inline int64_t ranks_of(const Devices& devices, const Facts& facts) {
-  return facts.deals_replicas ? std::max(devices.count, facts.ranks) : 1;
+  return facts.shards_replicas ? std::max(devices.count, facts.ranks) : 1;
 }
 
 /// Epochs of warm-up of a run whose own would leave nothing of it.
 inline double short_warmup(int64_t epochs) { return 0.2 * static_cast<double>(epochs); }
 
-/// What ImageNet has, for work without data.
+/// The values of ImageNet, for work without data.
 DataFacts usual_data(const Options& given);
 /// A batch-size for work that does not measure which fits: 64, or the next number below it of which `replicas` batches
 /// divide total-batch-size.

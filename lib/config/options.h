@@ -7,12 +7,116 @@
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "config/option_values.h"
+#include "core/format.h"
 
 namespace stoker::config {
+
+// Types of option values besides numbers and text: automatic, an interval, one of a few words.
+
+/// The words of an option, which stand for the enumerators of T in their order.
+template <typename T>
+std::vector<std::pair<std::string, T>> words_in_order(const char* words) {
+  std::vector<std::pair<std::string, T>> meanings;
+  for (const std::string& word : core::split_words(words, ' ')) meanings.emplace_back(word, T(meanings.size()));
+  return meanings;
+}
+
+/// A value that was given, or that resolve() has to choose. value() of one that was not given throws std::logic_error.
+template <typename T>
+class Auto {
+ public:
+  Auto() = default;
+  Auto(T value) : value_(std::move(value)), chosen_(true) {}  // NOLINT: reads as the value it holds
+
+  bool is_auto() const { return !chosen_; }
+  const T& value() const {
+    if (!chosen_) throw std::logic_error("an automatic option was read before resolve()");
+    return value_;
+  }
+
+ private:
+  T value_{};
+  bool chosen_ = false;
+};
+
+/// A value of ResolvedOptions: plain.
+template <typename T>
+using Plain = T;
+
+/// An interval in one of three units; what `--save-every 1e`, `2000u` or `10m` mean.
+struct Interval {
+  enum class Unit { never, epochs, updates, seconds };
+  Unit unit = Unit::never;
+  double amount = 0;  ///< > 0 unless never; whole for updates, and for epochs from 1 on
+
+  static Interval epochs(double n) { return {Unit::epochs, n}; }
+  static Interval updates(double n) { return {Unit::updates, n}; }
+  static Interval seconds(double s) { return {Unit::seconds, s}; }
+};
+
+// Enumerators stand in the order of the words in table/declare_*.cpp.
+enum class DatasetType { automatic, idx, cifar, numpy, folder, csv, biwi, w300lp, shards, clips, hdf5 };
+/// Which frames of a video make a clip: spread over all of it, or a stride apart from a place drawn at random.
+enum class FrameSampling { uniform, stride };
+/// The separator of the fields of a CSV file; automatic: derived from its first line.
+enum class CsvDelimiter { automatic, comma, semicolon, tab };
+/// Stands for --input-range percentile: 0.1 and 99.9 % of the numbers lie below; measured at the start.
+inline const std::vector<double> kPercentiles = {0, 0};
+enum class OnBadImage { fail, skip, repair };
+/// With skip: as good as any number of bad images.
+inline constexpr int64_t kUnlimitedBad = 1'000'000'000;
+enum class TrainCrop { none, center, random_resized, padded };
+enum class EvalCrop { none, center };
+enum class AugmentInterpolation { nearest, bilinear };
+enum class OptimizerKind { sgd, adam, adamw };
+enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial };
+enum class AmpDtype { float16, bfloat16 };
+enum class ProveBackend { automatic, full, off };
+enum class ClipMode { norm, value };
+/// Where samples are kept once they have been used: nowhere, decoded, or as they are stored.
+enum class CacheTier { none, ram, compressed };
+/// How batches reach the device: made by workers and copied, or made on the device of pixels that stay there.
+enum class FeedKind { loader, resident };
+/// Whether the host launches each operation of an update, or a graph of all of them.
+enum class Graphs { on, off };
+enum class TaskKind { multiclass, binary, multilabel, regression, head_pose };
+enum class RegressionLoss { l1, l2, smooth_l1 };
+enum class PoseHead { direct, binned };
+/// Metrics that can decide which checkpoint is best; each task has some of them (see config/task_facts.h).
+enum class EvalMetric {
+  loss,
+  top1,
+  top5,
+  accuracy,
+  exact_match,
+  precision,
+  recall,
+  f1,
+  f1_micro,
+  roc_auc,
+  pr_auc,
+  mae,
+  rmse,
+  r2
+};
+/// Views of an image whose outputs are averaged wherever a network is evaluated or predicts.
+enum class TestTimeAugmentation { none, hflip };
+/// In which order processes add gradients: of replicas, or of the transport.
+enum class Exchange { exact, fast };
+
+/// Whether another number of processes gives other bits.
+constexpr bool bits_depend_on_ranks(Exchange exchange) {
+  switch (exchange) {
+    case Exchange::exact: return false;
+    case Exchange::fast: return true;
+  }
+  return true;
+}
 
 template <template <typename> class Pick>
 struct DataOptionsOf {
@@ -39,7 +143,7 @@ struct DataOptionsOf {
   Pick<int64_t> num_classes{};       ///< auto: from the data
   Pick<std::vector<double>> mean{};  ///< per channel, of pixels in [0, 1]
   Pick<std::vector<double>> std{};
-  /// Of images with more than 8 bits: the numbers that become black and white; empty: the whole range; kPercentiles:
+  /// For images with more than 8 bits: the numbers that become black and white; empty: the whole range; kPercentiles:
   /// to be measured, as auto does where the numbers fill little of it.
   Pick<std::vector<double>> input_range{};
   OnBadImage on_bad_image = OnBadImage::fail;
@@ -77,7 +181,7 @@ struct AugmentOptionsOf {
   double ratio_min = 0.75;  ///< random-resized: aspect ratio, width / height
   double ratio_max = 4.0 / 3.0;
   Pick<int64_t> crop_padding{};      ///< pixels of zero border for the padded crop
-  Pick<double> hflip{};              ///< probability; auto: 0.5, or 0 where samples stay as they are
+  Pick<double> hflip{};              ///< probability; auto: 0.5, or 0 where samples have a fixed size
   double rotate90 = 0;               ///< probability
   double rotation = 0;               ///< degrees either way; 0: off
   std::vector<double> rand_augment;  ///< operations per image and level; empty: off
@@ -94,7 +198,7 @@ struct AugmentOptionsOf {
   double random_erasing = 0;       ///< probability
   int64_t freq_masks = 0;          ///< spectrograms: bands that are blanked; 0: off
   int64_t freq_mask_param = 8;     ///< bins; widest band
-  int64_t time_masks = 0;          ///< spectrograms: stretches of time that are blanked; 0: off
+  int64_t time_masks = 0;          ///< spectrograms: segments of time that are blanked; 0: off
   int64_t time_mask_param = 8;     ///< frames; longest segment
   AugmentInterpolation augment_interpolation = AugmentInterpolation::bilinear;
   double mixup_alpha = 0;          ///< of Beta(alpha, alpha); 0: no mixup
@@ -131,6 +235,7 @@ struct ModelOptionsOf {
   std::string init_from;            ///< file with starting weights, or a run or checkpoint; empty: none
   bool fresh_head = false;          ///< the classifier starts at random, whatever init_from has
   double init_norm_eps = 0;         ///< epsilon of the batch norms that init_from was trained with; 0: the library's
+  bool same_padding = false;        ///< the network pads as TensorFlow does
   bool zero_init_residual = false;  ///< last batch norm of each residual block starts at 0
   Pick<double> drop_rate{};         ///< dropout before the classifier; auto: what the network is usually trained with
   Pick<double> drop_path_rate{};    ///< stochastic depth of the last residual branch; auto: as above
@@ -247,7 +352,7 @@ template <template <typename> class Pick>
 struct RunOptionsOf {
   Pick<std::string> run_dir{};
   std::string resume = "auto";   ///< auto, last, best, none or a checkpoint directory
-  bool override_resume = false;  ///< go on although training options or data changed
+  bool override_resume = false;  ///< continue although training options or data changed
   Interval save_every = Interval::epochs(1);
   Interval report_every = Interval::seconds(5);
   int64_t digest_every = 200;  ///< updates; 0: never
@@ -267,6 +372,7 @@ using ResolvedRunOptions = RunOptionsOf<Plain>;
 struct LogOptions {
   std::string log_level = "info";  ///< debug, info, warning or error
   bool quiet = false;              ///< warnings, errors and the last line only
+  std::string progress = "bar";    ///< bar, plain or off
   std::string log_file;            ///< besides the run's train.log
 };
 

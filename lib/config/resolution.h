@@ -11,9 +11,16 @@
 #include "config/config.h"
 #include "config/facts.h"
 #include "config/options.h"
-#include "config/training_option.h"
 
 namespace stoker::config {
+
+// An option as a checkpoint remembers it, to be compared when a run resumes.
+
+/// An option that must not change on resume, because trained bits depend on it.
+struct TrainingOption {
+  std::string name, value;
+  std::string value_in_older_runs;  ///< the value of runs whose checkpoints lack it; empty: unknown
+};
 
 /// An automatic option: what it became, and why.
 struct Choice {

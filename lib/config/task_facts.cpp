@@ -15,35 +15,19 @@ std::string name_in(const std::vector<std::pair<std::string, T>>& choices, T val
 }  // namespace
 
 const std::vector<std::pair<std::string, TaskKind>>& task_choices() {
-  static const std::vector<std::pair<std::string, TaskKind>> choices = {{"multiclass", TaskKind::multiclass},
-                                                                        {"binary", TaskKind::binary},
-                                                                        {"multilabel", TaskKind::multilabel},
-                                                                        {"regression", TaskKind::regression},
-                                                                        {"head-pose", TaskKind::head_pose}};
+  static const auto choices = words_in_order<TaskKind>("multiclass binary multilabel regression head-pose");
   return choices;
 }
 
 std::string task_name(TaskKind task) { return name_in(task_choices(), task); }
 
-bool learns_numbers(TaskKind task) { return task == TaskKind::multilabel || has_scaled_targets(task); }
+bool is_numeric_task(TaskKind task) { return task == TaskKind::multilabel || has_scaled_targets(task); }
 
 bool has_scaled_targets(TaskKind task) { return task == TaskKind::regression || task == TaskKind::head_pose; }
 
 const std::vector<std::pair<std::string, EvalMetric>>& eval_metric_choices() {
-  static const std::vector<std::pair<std::string, EvalMetric>> choices = {{"loss", EvalMetric::loss},
-                                                                          {"top1", EvalMetric::top1},
-                                                                          {"top5", EvalMetric::top5},
-                                                                          {"accuracy", EvalMetric::accuracy},
-                                                                          {"exact_match", EvalMetric::exact_match},
-                                                                          {"precision", EvalMetric::precision},
-                                                                          {"recall", EvalMetric::recall},
-                                                                          {"f1", EvalMetric::f1},
-                                                                          {"f1_micro", EvalMetric::f1_micro},
-                                                                          {"roc_auc", EvalMetric::roc_auc},
-                                                                          {"pr_auc", EvalMetric::pr_auc},
-                                                                          {"mae", EvalMetric::mae},
-                                                                          {"rmse", EvalMetric::rmse},
-                                                                          {"r2", EvalMetric::r2}};
+  static const auto choices = words_in_order<EvalMetric>(
+      "loss top1 top5 accuracy exact_match precision recall f1 f1_micro roc_auc pr_auc mae rmse r2");
   return choices;
 }
 

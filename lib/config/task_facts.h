@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known about each task before anything runs: its name, and which metrics may decide about the best
+// Facts about each task before anything runs: its name, and which metrics may decide about the best
 // checkpoint. The arithmetic: engine/task.
 #pragma once
 
@@ -15,7 +15,7 @@ const std::vector<std::pair<std::string, TaskKind>>& task_choices();
 std::string task_name(TaskKind task);
 
 /// Whether samples carry numbers (one column per target) instead of a class.
-bool learns_numbers(TaskKind task);
+bool is_numeric_task(TaskKind task);
 /// Whether targets are real numbers that are scaled for the network.
 bool has_scaled_targets(TaskKind task);
 

@@ -8,7 +8,7 @@
 
 namespace stoker::core {
 
-/// Why a run cannot go on. Each kind has one exit code; see docs/reference/exit-codes.md.
+/// Why a run cannot continue. Each kind has one exit code; see docs/reference/exit-codes.md.
 enum class ErrorKind {
   usage,           ///< 64: the command line is wrong
   data,            ///< 65: content of data or of a checkpoint is wrong
@@ -20,11 +20,11 @@ enum class ErrorKind {
   io,              ///< 74: input/output error, disk full
   peer_lost,       ///< 76: a data-parallel peer was lost or timed out
   permission,      ///< 77: permission denied
-  config,          ///< 78: configuration wrong, or unlike the run being resumed
+  config,          ///< 78: invalid configuration, or mismatch with the resumed run
   diverged,        ///< 80: the loss or the weights are no longer finite
   out_of_memory,   ///< 81: host or device memory ran out
   run_dir_in_use,  ///< 82: another process holds the run directory
-  backend,         ///< 83: a library computes wrongly on this machine, and no other way is right
+  backend,         ///< 83: a library computes wrongly on this machine, and no alternative is right
 };
 
 /// Exit codes that are not errors of one kind.
@@ -35,7 +35,7 @@ inline constexpr int kExitInterrupted = 130;  ///< Ctrl-C
 /// The process exit code of an error kind (sysexits where they fit).
 int exit_code(ErrorKind kind);
 
-/// What failed (`what()`: path and cause) and what the user can do next (`hint()`; may be empty).
+/// The error: its cause (`what()`: path and cause) and what the user can do next (`hint()`; may be empty).
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, std::string hint = "")

@@ -123,6 +123,35 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   return best;
 }
 
+bool is_utf8(std::string_view text) {
+  for (size_t at = 0, length = 0; at < text.size(); at += length) {
+    if ((length = utf8_length(text, at)) == 0) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> split_words(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  for (size_t begin = 0, end = 0; end != std::string_view::npos; begin = end + 1) {
+    end = text.find(separator, begin);
+    std::string_view word = text.substr(begin, end == std::string_view::npos ? end : end - begin);
+    while (!word.empty() && (word.front() == ' ' || word.front() == '\t')) word.remove_prefix(1);
+    while (!word.empty() && (word.back() == ' ' || word.back() == '\t')) word.remove_suffix(1);
+    words.emplace_back(word);
+  }
+  return words;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end > 0 && text[end - 1] == '\r' ? end - 1 : end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 /// `kept`: control characters that stay.
 static std::string without_controls(std::string_view bytes, std::string_view kept) {
   std::string text;
@@ -132,7 +161,11 @@ static std::string without_controls(std::string_view bytes, std::string_view kep
     const auto byte = static_cast<unsigned char>(bytes[at]);
     // U+0080 to U+009F are controls, too: U+009B begins an escape sequence by itself.
     const bool is_second_set = length == 2 && byte == 0xC2 && static_cast<unsigned char>(bytes[at + 1]) < 0xA0;
-    const bool is_control = byte < 0x20 || byte == 0x7F || is_second_set;
+    // U+202A to U+202E and U+2066 to U+2069 show what follows in another order than it has.
+    const std::string_view sequence = bytes.substr(at, length);
+    const bool is_order = (sequence >= "\xe2\x80\xaa" && sequence <= "\xe2\x80\xae") ||
+                          (sequence >= "\xe2\x81\xa6" && sequence <= "\xe2\x81\xa9");
+    const bool is_control = byte < 0x20 || byte == 0x7F || is_second_set || is_order;
     if (length == 0 || (is_control && kept.find(bytes[at]) == std::string_view::npos)) {
       for (size_t i = 0; i < std::max<size_t>(1, length); ++i, ++at) {
         text += format("\\x{:02x}", static_cast<unsigned char>(bytes[at]));

@@ -19,6 +19,12 @@ std::string count_text(int64_t count);                        ///< "60,000"
 std::string counted(int64_t count, const std::string& noun);  ///< "1 epoch", "2,000 epochs": noun in the singular
 std::string utc_text(int64_t unix_seconds);                   ///< "2026-11-21T05:41:36Z"
 bool ends_with(std::string_view text, std::string_view end);
+/// Whether the bytes are well-formed UTF-8.
+bool is_utf8(std::string_view text);
+/// The fields between separators, without blanks around them; "a,,b" has three, "" has one.
+std::vector<std::string> split_words(std::string_view text, char separator);
+/// Without their ends, which may be those of Windows; what stands behind the last end is a line, too, unless empty.
+std::vector<std::string> lines_of(std::string_view text);
 std::string lower_case(std::string text);  ///< of ASCII letters; others stay
 /// "a, b and 3 more": at most `limit` of `items`.
 std::string list_text(const std::vector<std::string>& items, size_t limit = 10);

@@ -15,8 +15,7 @@ class Hasher {
  public:
   Hasher();
   ~Hasher();
-  Hasher(const Hasher&) = delete;
-  Hasher& operator=(const Hasher&) = delete;
+  Hasher& operator=(Hasher&&) = delete;  // not copied, not moved
 
   void add(const void* bytes, uint64_t count);
   void add(std::string_view text) { add(text.data(), text.size()); }

@@ -65,8 +65,7 @@ class LogFileProbe {
                 "remove it, or name another file");
   }
   ~LogFileProbe() { ::close(fd_); }
-  LogFileProbe(const LogFileProbe&) = delete;
-  LogFileProbe& operator=(const LogFileProbe&) = delete;
+  LogFileProbe& operator=(LogFileProbe&&) = delete;  // not copied, not moved
 
  private:
   int fd_ = -1;
@@ -74,9 +73,8 @@ class LogFileProbe {
 
 void write_console(LogLevel level, std::string_view line) {
   std::FILE* const stream = level >= LogLevel::warning ? stderr : stdout;
-  const char* const prefix = level == LogLevel::warning ? "warning: " : level == LogLevel::error ? "error: " : "";
-  // A console that went away is no reason to stop: the result is not looked at.
-  std::fprintf(stream, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
+  // A console that went away is not a reason to stop: the result is not looked at.
+  std::fprintf(stream, "%s%.*s\n", console_prefix(level), static_cast<int>(line.size()), line.data());
   std::fflush(stream);
 }
 
@@ -91,6 +89,10 @@ void show(LogState& state, LogLevel level, std::string_view line) {
 }
 
 }  // namespace
+
+const char* console_prefix(LogLevel level) {
+  return level == LogLevel::warning ? "warning: " : level == LogLevel::error ? "error: " : "";
+}
 
 void set_console_level(LogLevel level) {
   const std::lock_guard<std::mutex> lock(log_state().mutex);
@@ -137,7 +139,7 @@ void log_line(LogLevel level, std::string_view written) {
   }
   if (!state.file_failure.empty() && !state.file_failure_logged) {
     state.file_failure_logged = true;
-    show(state, LogLevel::warning, "log lines are lost: " + state.file_failure + "; the run goes on");
+    show(state, LogLevel::warning, "log lines are lost: " + state.file_failure + "; the run continues");
   }
   show(state, level, line);
 }

@@ -19,6 +19,8 @@ void set_console_level(LogLevel level);
 /// os}, also for a pipe that nobody reads, and for a link unless it may be one: what lies in a run directory may be
 /// from somebody else. A line that cannot be written later is lost, which one warning on the console reports.
 void open_log_file(const std::string& path, bool may_be_link = true);
+/// "warning: ", "error: ", or nothing: what stands before a line on the console.
+const char* console_prefix(LogLevel level);
 /// Replaces how console lines are shown (a progress display clears its line first); nullptr restores the
 /// default: info to stdout, warnings and errors to stderr. `line` has no newline at its end.
 void set_console_writer(std::function<void(LogLevel level, std::string_view line)> writer);

@@ -13,7 +13,7 @@ namespace stoker::core {
 /// One block of Philox4x32 with 10 rounds.
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-/// What a stream of numbers is used for; streams of different purposes are independent.
+/// The purpose of a stream of numbers; streams of different purposes are independent.
 /// The numbers are part of the format of a run. `augment` is crop and flip; later steps have streams of their own.
 enum class RngPurpose : uint32_t {
   shuffle = 1,

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/detect_layout.h"
+#include "data/layout.h"
+
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -9,9 +13,9 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
+#include "data/dataset/class_folders.h"
 #include "data/dataset/csv_manifest.h"
-#include "data/dataset/hdf5_names.h"
-#include "data/found_text.h"
+#include "data/dataset/hdf5_part.h"
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
@@ -33,13 +37,13 @@ bool is_numpy_file(const config::DataOptions& options) {
 
 std::unique_ptr<Layout> csv_layout(const config::DataOptions& options) {
   if (is_list_file(options)) return make_csv_file_layout(options);
-  return config::learns_numbers(options.task) ? make_csv_target_layout(options) : make_csv_layout(options);
+  return config::is_numeric_task(options.task) ? make_csv_target_layout(options) : make_csv_layout(options);
 }
 
 std::vector<std::string> folders_in(const std::string& place) {
   std::vector<std::string> folders;
   for (const std::string& name : names_in(place)) {
-    if (name[0] != '.' && is_directory(place + "/" + name)) folders.push_back(name);
+    if (name[0] != '.' && !is_system_folder(name) && is_directory(place + "/" + name)) folders.push_back(name);
   }
   return folders;
 }
@@ -68,20 +72,30 @@ void check_data_dir(const config::DataOptions& options) {
   if (is_there && (has_hdf5_name(options.data_dir) || is_list_file(options) || is_numpy_file(options))) {
     return;  // the file itself
   }
-  const std::string kind = is_there ? file_found_text(options.data_dir) : "";
-  if (!kind.empty()) {
+  const std::string kind = file_found_text(options.data_dir);
+  if (is_there && !kind.empty()) {
     throw core::Error(core::ErrorKind::no_input,
                       core::format("the data folder {} is not a folder, it {}", core::printable(options.data_dir),
                                    kind.substr(0, kind.find(": "))),
                       kind.substr(kind.find(": ") + 2) + "\n" + expected_data_tree(options));
   }
+  struct stat info {};
+  const int problem = ::stat(options.data_dir.c_str(), &info) == 0 ? 0 : errno;
+  const bool is_pattern = options.data_dir.find_first_of("*{") != std::string::npos;
+  const bool is_name = !is_there && (options.data_dir.find('/') == std::string::npos ||
+                                     options.data_dir.find("://") != std::string::npos);
   throw core::Error(core::ErrorKind::no_input,
                     core::format("the data folder {} {}", core::printable(options.data_dir),
-                                 is_there ? "is not a folder" : "does not exist"),
-                    expected_data_tree(options));
+                                 is_there            ? "is not a folder"
+                                 : problem == ENOENT ? "does not exist"
+                                                     : core::format("cannot be looked at: {}", std::strerror(problem))),
+                    std::string(is_pattern ? "name the folder itself: its files are found by their names\n"
+                                : is_name  ? "nothing is downloaded: name a folder on this machine\n"
+                                           : "") +
+                        expected_data_tree(options));
 }
 
-/// Of class folders with images, or of those with videos.
+/// The layout of class folders with images, or with videos.
 std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
   const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
   if (!has_train && has_class_folders(options) && options.val_fraction <= 0) {
@@ -110,10 +124,10 @@ std::unique_ptr<Layout> as(config::DatasetType type, std::unique_ptr<Layout> lay
 
 /// Whether the training split is a folder of class folders, judged by their number.
 bool has_train_classes(const config::DataOptions& options) {
-  return folders_in(options.data_dir + "/" + options.train_split).size() >= 2;
+  return folders_in(folder_of_classes(options.data_dir + "/" + options.train_split)).size() >= 2;
 }
 
-/// What has the training split under its own name, class folders left out; null: nothing.
+/// The layout that has the training split under its own name, class folders left out; null: nothing.
 std::unique_ptr<Layout> layout_by_name(const config::DataOptions& options) {
   using Type = config::DatasetType;
   auto idx = make_idx_layout(options);
@@ -148,62 +162,23 @@ bool has_root_classes(const config::DataOptions& options) {
   return options.val_fraction > 0 && folders.size() >= 2 && std::none_of(folders.begin(), folders.end(), is_other);
 }
 
-constexpr const char* kTrainLists[] = {"annotations/trainval.txt",
-                                       "annotations/list.txt",
-                                       "meta/train.txt",
-                                       "train_labels",
-                                       "train-labels",
-                                       "trainLabels",
-                                       "train_list",
-                                       "train_annotations",
-                                       "training_labels",
-                                       "labels",
-                                       "annotations",
-                                       "metadata",
-                                       "list"};
-constexpr const char* kTrainFolders[] = {"Train",          "TRAIN",     "training",     "Training",
-                                         "TRAINING",       "train_set", "training_set", "Final_Training/Images",
-                                         "Training/Images"};
+// Words with blanks between them.
+constexpr char kTrainLists[] =
+    "annotations/trainval.txt annotations/list.txt meta/train.txt train_labels train-labels trainLabels train_list "
+    "train_annotations training_labels labels annotations metadata list";
+constexpr char kTrainFolders[] = "Final_Training/Images Training/Images";
 /// The same of the splits that may validate, by their usual names.
-constexpr std::pair<const char*, const char*> kOtherNames[] = {{"val", "Val"},
-                                                               {"val", "VAL"},
-                                                               {"val", "Validation"},
-                                                               {"val", "VALIDATION"},
-                                                               {"val", "Valid"},
-                                                               {"val", "VALID"},
-                                                               {"val", "val_set"},
-                                                               {"val", "validation_set"},
-                                                               {"val", "dev"},
-                                                               {"val", "val_labels"},
-                                                               {"val", "val-labels"},
-                                                               {"val", "valid_labels"},
-                                                               {"val", "validation_labels"},
-                                                               {"val", "val_list"},
-                                                               {"val", "val_annotations"},
-                                                               {"test", "Test"},
-                                                               {"test", "TEST"},
-                                                               {"test", "testing"},
-                                                               {"test", "Testing"},
-                                                               {"test", "TESTING"},
-                                                               {"test", "test_set"},
-                                                               {"test", "Final_Test/Images"},
-                                                               {"test", "annotations/test.txt"},
-                                                               {"test", "meta/test.txt"},
-                                                               {"test", "test_list"}};
-constexpr const char* kNested[] = {"cifar-10-batches-bin",
-                                   "cifar-10-batches-py",
-                                   "cifar-100-binary",
-                                   "cifar-100-python",
-                                   "raw",
-                                   "gzip",
-                                   "MNIST/raw",
-                                   "FashionMNIST/raw",
-                                   "KMNIST/raw",
-                                   "EMNIST/raw",
-                                   "tiny-imagenet-200",
-                                   "GTSRB",
-                                   "ILSVRC/Data/CLS-LOC",
-                                   "food-101"};
+constexpr std::pair<const char*, const char*> kOtherNames[] = {
+    {"val",
+     "Val VAL Validation VALIDATION Valid VALID val_set validation_set dev val_labels val-labels valid_labels "
+     "validation_labels val_list val_annotations"},
+    {"test",
+     "Test TEST testing Testing TESTING test_set Final_Test/Images annotations/test.txt meta/test.txt test_list"}};
+constexpr char kNested[] =
+    "cifar-10-batches-bin cifar-10-batches-py cifar-100-binary cifar-100-python raw gzip MNIST/raw FashionMNIST/raw "
+    "KMNIST/raw EMNIST/raw tiny-imagenet-200 GTSRB ILSVRC/Data/CLS-LOC food-101";
+
+std::vector<std::string> each_of(const char* words) { return core::split_words(words, ' '); }
 
 std::unique_ptr<Layout> renamed(std::unique_ptr<Layout> layout, const SplitNames& names, const std::string& note) {
   auto result = make_renamed_layout(std::move(layout), names);
@@ -214,19 +189,35 @@ std::unique_ptr<Layout> renamed(std::unique_ptr<Layout> layout, const SplitNames
 /// Splits that may validate, where none has a usual name.
 std::unique_ptr<Layout> with_other_names(std::unique_ptr<Layout> layout) {
   if (layout->type == config::DatasetType::hdf5) return layout;  // each question opens its files
-  for (const char* const usual : {"val", "validation", "valid", "test", "t10k"}) {
+  for (const char* const usual : kValSplits) {
     if (layout->has_split(usual)) return layout;
   }
   SplitNames names;
   std::string note;
-  for (const auto& [usual, other] : kOtherNames) {
-    if (!layout->has_split(other) || !names.emplace(usual, other).second) continue;
-    note += core::format("{}split '{}' is {}", note.empty() ? "" : ", ", usual, other);
+  for (const auto& [usual, others] : kOtherNames) {
+    for (const std::string& other : each_of(others)) {
+      if (names.count(usual) > 0 || !layout->has_split(other)) continue;
+      names.emplace(usual, other);
+      note += core::format("{}split '{}' is {}", note.empty() ? "" : ", ", usual, other);
+    }
   }
   return names.empty() ? std::move(layout) : renamed(std::move(layout), names, note);
 }
 
-/// What published data sets and people call the training split, where nothing is called as options say; null: nothing.
+/// The only folder with a word in its name, in any case of letters, that holds class folders; empty: none, or several.
+std::string only_folder_with(const config::DataOptions& options, const char* word) {
+  std::string found;
+  for (const std::string& name : folders_in(options.data_dir)) {
+    config::DataOptions there = options;
+    there.train_split = name;
+    if (core::lower_case(name).find(word) == std::string::npos || !has_train_classes(there)) continue;
+    if (!found.empty()) return "";
+    found = name;
+  }
+  return found;
+}
+
+/// Usual names of the training split, where nothing has the name in the options; null: nothing.
 std::unique_ptr<Layout> layout_by_other_name(const config::DataOptions& options) {
   using Type = config::DatasetType;
   if (has_train_classes(options) || has_root_classes(options)) return nullptr;
@@ -235,7 +226,7 @@ std::unique_ptr<Layout> layout_by_other_name(const config::DataOptions& options)
   const auto found = [&](const std::string& name) {
     return core::format("split '{}' is {}", usual, core::printable(name));
   };
-  for (const char* const name : kTrainLists) {
+  for (const std::string& name : each_of(kTrainLists)) {
     config::DataOptions there = options;
     there.train_split = name;
     const std::string list = list_of_split(options.data_dir, name);
@@ -244,13 +235,21 @@ std::unique_ptr<Layout> layout_by_other_name(const config::DataOptions& options)
     return renamed(as(Type::csv, csv_layout(there)), {{usual, file}}, found(file));
   }
   if (is_directory(options.data_dir + "/" + usual)) return nullptr;
-  for (const char* const name : kTrainFolders) {
+  std::vector<std::string> names = each_of(kTrainFolders);
+  if (const std::string name = only_folder_with(options, "train"); !name.empty()) names.push_back(name);
+  for (const std::string& name : names) {
     config::DataOptions there = options;
     there.train_split = name;
     if (!has_train_classes(there)) continue;
     const bool has_videos = looks_like_clips(there);
-    return renamed(as(has_videos ? Type::clips : Type::folder, folder_layout(there, has_videos)), {{usual, name}},
-                   found(std::string(name) + "/"));
+    SplitNames splits = {{usual, name}};
+    std::string note = found(name + "/");
+    for (const char* const word : {"val", "test"}) {
+      const std::string other = only_folder_with(options, word);
+      if (other.empty() || other == word || !splits.emplace(word, other).second) continue;
+      note += core::format(", split '{}' is {}/", word, core::printable(other));
+    }
+    return renamed(as(has_videos ? Type::clips : Type::folder, folder_layout(there, has_videos)), splits, note);
   }
   return nullptr;
 }
@@ -259,8 +258,17 @@ std::unique_ptr<Layout> layout_by_other_name(const config::DataOptions& options)
 std::unique_ptr<Layout> layout_below(const config::DataOptions& options) {
   if (is_directory(options.data_dir + "/" + options.train_split) || has_root_classes(options)) return nullptr;
   const std::vector<std::string> folders = folders_in(options.data_dir);
-  std::vector<std::string> places(std::begin(kNested), std::end(kNested));
-  if (folders.size() == 1) places.push_back(folders.front());
+  std::vector<std::string> places = each_of(kNested), with_train;
+  for (const std::string& folder : folders) {
+    config::DataOptions there = options;
+    there.data_dir += "/" + folder;
+    if (has_train_classes(there)) with_train.push_back(folder);
+  }
+  if (folders.size() == 1) {
+    places.push_back(folders.front());
+  } else if (with_train.size() == 1) {
+    places.push_back(with_train.front());
+  }
   for (const std::string& place : places) {
     config::DataOptions there = options;
     there.data_dir = options.data_dir + "/" + place;
@@ -274,6 +282,7 @@ std::unique_ptr<Layout> layout_below(const config::DataOptions& options) {
       layout =
           as(has_videos ? config::DatasetType::clips : config::DatasetType::folder, folder_layout(there, has_videos));
     }
+    if (layout == nullptr && folders.size() == 1 && place == folders.front()) layout = layout_below(there);
     if (layout != nullptr) return renamed(std::move(layout), {}, "data is in " + core::printable(place) + "/");
   }
   return nullptr;
@@ -299,6 +308,12 @@ std::unique_ptr<Layout> detected(const config::DataOptions& options) {
 }
 
 }  // namespace
+
+void require_images(const Source& source, const std::string& split) {
+  if (source.size() > 0) return;
+  throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
+                    kImagesRead);
+}
 
 std::string expected_data_tree(const config::DataOptions& options) {
   if (options.dataset == config::DatasetType::clips) return expected_clips(options);

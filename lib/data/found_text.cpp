@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/found_text.h"
+#include "data/layout.h"
 
 #include <algorithm>
 #include <array>
@@ -22,6 +22,7 @@ struct FoundKind {
 constexpr char kUnpack[] = "unpack it: tar xf {0}";
 constexpr char kAsFiles[] = "write its images as files of class folders, or as tar shards";
 constexpr char kFrames[] = "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg";
+constexpr char kAsList[] = "where it names the classes of images, write them as train.csv with the columns path,label";
 constexpr char kSaveArrays[] = "write its arrays with np.save() as x_train.npy and y_train.npy";
 constexpr char kSlices[] = "write slices as PNG or TIFF, or as HDF5";
 constexpr std::array kKinds = {
@@ -30,7 +31,13 @@ constexpr std::array kKinds = {
     FoundKind{".tar.bz2", "archive", kUnpack},
     FoundKind{".tar.xz", "archive", kUnpack},
     FoundKind{".tar.zst", "archive", kUnpack},
+    FoundKind{".gz", "compressed file", "unpack it: gunzip {0}"},
     FoundKind{".zip", "zip archive", "unpack it: unzip -q {0}"},
+    FoundKind{".json", "JSON file", kAsList},
+    FoundKind{".jsonl", "JSON file", kAsList},
+    FoundKind{".xlsx", "table of Excel", "save it as CSV with the columns path,label: train.csv"},
+    FoundKind{".xls", "table of Excel", "save it as CSV with the columns path,label: train.csv"},
+    FoundKind{".ods", "table", "save it as CSV with the columns path,label: train.csv"},
     FoundKind{".7z", "7z archive", "unpack it: 7z x {0}"},
     FoundKind{".rar", "rar archive", "unpack it: unrar x {0}"},
     FoundKind{
@@ -137,7 +144,7 @@ std::string boxes_text(const std::string& folder) {
   return "";
 }
 
-/// Tar archives of WebDataset whose names are not those of a split: what to say, or how to call them.
+/// Tar archives of WebDataset whose names are not those of a split: which hint to print, or how to name them.
 std::string shards_text(const std::string& folder) {
   std::map<std::string, int64_t> stems;  // what stands before the number
   std::string packed;
@@ -169,6 +176,38 @@ std::string shards_text(const std::string& folder) {
   return text + (val.empty() ? " --val-fraction 0.1" : " --val-split " + core::shell_word(val)) + "\n";
 }
 
+/// Where the names of flat images begin with their classes, as cat.0.jpg.
+std::string prefixes_text(const std::vector<std::string>& images) {
+  std::map<std::string, int64_t> prefixes;
+  for (const std::string& name : images) ++prefixes[name.substr(0, name.find_first_of("._-0123456789 "))];
+  if (prefixes.size() < 2 || prefixes.count("") > 0 || 3 * prefixes.size() > images.size()) return "";
+  std::vector<std::string> names;
+  for (const auto& [name, count] : prefixes) names.push_back("'" + printable(name) + "'");
+  return format("; their names begin with {}: where these are classes, move each into a folder of that name",
+                core::list_text(names, 4));
+}
+
+/// The step where a folder one level below holds class folders, or the splits.
+std::string below_text(const std::string& folder, const std::string& name) {
+  const std::string below = folder + "/" + name;
+  int64_t classes = 0;
+  for (const std::string& inner : names_in(below)) {
+    if (inner[0] == '.' || !is_directory(below + "/" + inner)) continue;
+    const std::vector<std::string> files = classes < 2 ? names_in(below + "/" + inner) : std::vector<std::string>();
+    const auto is_folder = [&](const std::string& file) { return is_directory(below + "/" + inner + "/" + file); };
+    if (core::lower_case(inner).find("train") != std::string::npos &&
+        std::any_of(files.begin(), files.end(), is_folder)) {
+      return format("{0}/ holds {1}/: --data-dir {2} --train-split {3}\n", printable(name), printable(inner),
+                    core::shell_word(below), core::shell_word(inner));
+    }
+    if (classes < 2 && std::none_of(files.begin(), files.end(), has_image_name)) return "";
+    ++classes;
+  }
+  if (classes < 2) return "";
+  return format("{}/ holds {} with images: where they are classes, --data-dir {} --val-fraction 0.1\n", printable(name),
+                core::counted(classes, "folder"), core::shell_word(below));
+}
+
 /// Where images lie in the folder itself.
 std::string loose_text(size_t images) {
   if (images == 0) return "";
@@ -192,7 +231,7 @@ std::string file_found_text(const std::string& path) {
 std::string found_text(const std::string& folder) {
   std::map<std::string, std::pair<int64_t, std::string>> kinds;  // by name: how many, the first
   std::vector<std::string> folders;
-  size_t images = 0;
+  size_t images = 0, of_windows = 0;
   const std::string shards = shards_text(folder);
   for (const std::string& name : names_in(folder)) {
     if (name[0] == '.') continue;
@@ -201,12 +240,16 @@ std::string found_text(const std::string& folder) {
       continue;
     }
     images += has_image_name(name);
+    of_windows += name.find('\\') != std::string::npos;
     const FoundKind* const kind = kind_of_file(name);
     if (kind == nullptr || (!shards.empty() && name.find(".tar") != std::string::npos)) continue;
     auto& [count, first] = kinds[kind->name];
     if (count++ == 0) first = name;
   }
-  std::string text = loose_text(images) + shards;
+  std::string text = loose_text(of_windows > 0 ? 0 : images) + shards;
+  if (of_windows > 0) {
+    text += "its names hold backslashes, which are folders of an archive of Windows: unpack it again with 7z x\n";
+  }
   for (const auto& [name, found] : kinds) {
     const std::string path = folder + "/" + found.second;
     text += format("it holds {} (the first: {}): {}\n", core::counted(found.first, name), printable(found.second),
@@ -216,16 +259,19 @@ std::string found_text(const std::string& folder) {
   // One level below: what a folder that was given one too high holds.
   for (const std::string& name : folders) {
     const std::string below = folder + "/" + name;
-    int64_t flat = 0, others = 0;
+    int64_t others = 0;
     std::string first;
+    std::vector<std::string> flat;
+    text += text.size() < 2000 ? below_text(folder, name) : "";
     for (const std::string& file : names_in(below)) {
-      flat += has_image_name(file);
+      if (has_image_name(file)) flat.push_back(file);
       const FoundKind* const kind = kind_of_file(file);
       if (kind == nullptr || is_directory(below + "/" + file)) continue;
       if (others++ == 0) first = file;
     }
-    if (flat > 0 && text.size() < 2000) {
-      text += format("{}/ holds {} and no folder per class\n", printable(name), core::counted(flat, "image"));
+    if (!flat.empty() && text.size() < 2000) {
+      text += format("{}/ holds {} and no folder per class{}\n", printable(name),
+                     core::counted(static_cast<int64_t>(flat.size()), "image"), prefixes_text(flat));
     } else if (others > 0 && text.size() < 2000) {
       const FoundKind* const kind = kind_of_file(first);
       text += format("{}/ holds {} (the first: {}): {}\n", printable(name), core::counted(others, kind->name),

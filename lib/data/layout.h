@@ -24,16 +24,16 @@ class Layout {
   /// core::StopRequested.
   virtual std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
                                              bool is_train, std::vector<std::string>& notes) const = 0;
-  /// What is there instead, where a split is missing: lines for the error; empty: nothing to add.
+  /// Hints where a split is missing: lines for the error; empty: nothing to add.
   virtual std::string found_text() const { return ""; }
 
   /// Which layout it is; automatic before detect_layout().
   config::DatasetType type = config::DatasetType::automatic;
-  /// What was found under other names than usual, a line to print once; empty: nothing.
+  /// Names that were found instead of the usual ones, a line to print once; empty: nothing.
   std::string note;
 };
 
-using SplitNames = std::map<std::string, std::string>;  ///< from the name asked for to the one that is there
+using SplitNames = std::map<std::string, std::string>;  ///< from the name requested to the one that is there
 
 /// Requests splits of `layout` by their names there; others keep theirs.
 std::unique_ptr<Layout> make_renamed_layout(std::unique_ptr<Layout> layout, SplitNames names);
@@ -60,5 +60,28 @@ std::unique_ptr<Layout> make_csv_file_layout(const config::DataOptions& options)
 std::unique_ptr<Layout> make_hdf5_layout(const config::DataOptions& options);
 /// Public head pose data: BIWI, 300W-LP, AFLW2000.
 std::unique_ptr<Layout> make_pose_layout(const config::DataOptions& options);
+
+// Which layout a data folder has.
+
+/// The layout that `options.dataset` names, else the first that the folder shows signs of: IDX, CSV, shards, an HDF5
+/// file of the training split, class folders (of images or of videos), one HDF5 file. Throws core::Error{no_input} with
+/// the expected tree where there is none.
+std::unique_ptr<Layout> detect_layout(const config::DataOptions& options);
+
+/// Usual names of the split that validates, the first that exists is taken.
+inline constexpr const char* kValSplits[] = {"val", "validation", "valid", "test", "t10k"};
+
+/// Throws core::Error{data} for a split without images.
+void require_images(const Source& source, const std::string& split);
+
+/// The layouts that are accepted below --data-dir, in lines: the hint of errors about missing data.
+std::string expected_data_tree(const config::DataOptions& options);
+
+// The content of a folder without a supported data set, and the next step, for messages.
+
+/// A sentence per kind of thing that was found, each with a line end; empty: nothing that has a name.
+std::string found_text(const std::string& folder);
+/// The same of one file, without a line end: "is a zip archive: unpack it (unzip photos.zip)".
+std::string file_found_text(const std::string& path);
 
 }  // namespace stoker::data

@@ -2,41 +2,35 @@
 #include "data/open_datasets.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "config/table/parse_value.h"
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/time/elapsed.h"
-#include "data/dataset/subset_source.h"
-#include "data/detect_layout.h"
+#include "core/time/clock.h"
+#include "data/dataset/file_source.h"
+#include "data/layout.h"
 
 namespace stoker::data {
 namespace {
 
-constexpr char kHeldOut[] = "val";  // what the held-out part is called when a split is asked for by name
-constexpr std::array kValSplits = {"val", "validation", "valid", "test", "t10k"};
+constexpr char kHeldOut[] = "val";  // what the held-out part is called when a split is requested by name
 
 /// A layout of classes cannot serve a task that learns numbers.
 void require_what_task_learns(const Source& source, const config::DataOptions& options) {
-  if (!config::learns_numbers(options.task) || source.num_targets() > 0) return;
+  if (!config::is_numeric_task(options.task) || source.num_targets() > 0) return;
   throw core::Error(core::ErrorKind::data,
                     core::format("task {} learns numbers, but {} holds classes", config::task_name(options.task),
                                  core::printable(options.data_dir)),
                     core::format("write {0}.csv and val.csv with the column path and a column per target (head-pose: "
                                  "yaw,pitch,roll; multilabel: 0 or 1), or choose another --task",
                                  options.train_split));
-}
-
-void require_images(const Source& source, const std::string& split) {
-  if (source.size() > 0) return;
-  throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
-                    "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
 }
 
 void refuse_videos(const Source& source, const config::DataOptions& options) {
@@ -57,10 +51,7 @@ void refuse_numbers(const Source& source, const config::DataOptions& options) {
 /// Every report and every checkpoint writes the names of classes as UTF-8.
 void require_names_as_text(const Source& source) {
   for (const std::string& name : source.learned_names()) {
-    std::string visible = name;
-    visible.erase(std::remove_if(visible.begin(), visible.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }),
-                  visible.end());
-    if (core::printable(visible) == visible) continue;
+    if (config::is_utf8(name)) continue;
     throw core::Error(
         core::ErrorKind::data,
         core::format("the class name '{}' is no UTF-8: no checkpoint or report can hold it", core::printable(name)),
@@ -92,7 +83,7 @@ std::string found_val_split(const Layout& layout, const config::DataOptions& opt
   }
   throw core::Error(core::ErrorKind::no_input,
                     core::format("{} has no validation split: none of {} exists", core::printable(options.data_dir),
-                                 core::list_text({kValSplits.begin(), kValSplits.end()})),
+                                 core::list_text({std::begin(kValSplits), std::end(kValSplits)})),
                     "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1" +
                         layout.found_text());
 }
@@ -118,10 +109,25 @@ void note_empty_classes(const Source& train, std::vector<std::string>& notes) {
                                core::printable(train.class_names()[first])));
 }
 
+/// Names the first two classes that differ in capitals or blanks alone.
+void note_like_classes(const Source& train, std::vector<std::string>& notes) {
+  std::map<std::string, std::string> seen;
+  for (const std::string& name : train.class_names()) {
+    std::string key = core::lower_case(name);
+    key.erase(std::remove_if(key.begin(), key.end(), [](char c) { return c == ' ' || c == '_' || c == '-'; }),
+              key.end());
+    const auto [first, is_new] = seen.emplace(key, name);
+    if (is_new) continue;
+    notes.push_back(core::format("classes '{}' and '{}' differ in capitals or blanks alone: are they one?",
+                                 core::printable(first->second), core::printable(name)));
+    return;
+  }
+}
+
 /// (kept, held out)
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> split_off(
     const std::shared_ptr<const Source>& train, const config::DataOptions& options) {
-  return options.stratify ? hold_out_of_each_class(train, options.val_fraction) : hold_out(train, options.val_fraction);
+  return options.stratify ? hold_out_stratified(train, options.val_fraction) : hold_out(train, options.val_fraction);
 }
 
 void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
@@ -171,6 +177,7 @@ Datasets scanned_datasets(const config::DataOptions& options) {
   if (!layout->note.empty()) datasets.notes.push_back(layout->note);
   datasets.train = open_train(*layout, options, datasets.notes);
   note_empty_classes(*datasets.train, datasets.notes);
+  note_like_classes(*datasets.train, datasets.notes);
   if (holds_videos(*datasets.train)) {
     const bool pairs = datasets.train->fixed_shape().views > 1;
     datasets.notes.push_back(clips_note(options) +
@@ -183,14 +190,22 @@ Datasets scanned_datasets(const config::DataOptions& options) {
   const bool chosen = !options.val_split;
   const std::string val = chosen ? found_val_split(*layout, options) : *options.val_split;
   if (!layout->has_split(val)) on_missing_split(*layout, options, val);
-  datasets.val = layout->open(val, datasets.train->learned_names(), /*is_train=*/false, datasets.notes);
-  require_images(*datasets.val, val);
+  try {
+    datasets.val = layout->open(val, datasets.train->learned_names(), /*is_train=*/false, datasets.notes);
+    require_images(*datasets.val, val);
+  } catch (const core::Error& error) {
+    if (!chosen || error.kind() != core::ErrorKind::data) throw;
+    throw core::Error(
+        error.kind(), error.what(),
+        core::format("{}{}'{}' was taken for validation by its name: where it has no labels, --val-fraction "
+                     "0.1 holds a part of the training images out instead",
+                     error.hint(), error.hint().empty() ? "" : "\n", core::printable(val)));
+  }
   require_same_views(*datasets.train, *datasets.val);
-  if (chosen)
-    datasets.notes.push_back(core::format("validation: split '{}', the first of the usual names that exists", val));
+  if (chosen) datasets.notes.push_back(core::format("validation split: '{}' (found automatically)", val));
   if (chosen && val == "test") {
     core::log_warning(
-        "the best checkpoint is chosen on split 'test', whose figures are no test result then; --val-fraction 0.1 "
+        "the best checkpoint is chosen on split 'test', so its scores are not test results; --val-fraction 0.1 "
         "holds a part of the training images out instead");
   }
   if (!chosen && options.val_fraction > 0)
@@ -227,10 +242,9 @@ std::shared_ptr<const Source> open_split(const config::DataOptions& options, con
   return source;
 }
 
-std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(const config::DataOptions& options,
-                                                                                     std::vector<std::string> names,
-                                                                                     std::vector<std::string>& notes) {
-  if (config::learns_numbers(options.task)) {
+NamedSources open_whole_splits(const config::DataOptions& options, std::vector<std::string> names,
+                               std::vector<std::string>& notes) {
+  if (config::is_numeric_task(options.task)) {
     throw core::Error(
         core::ErrorKind::config,
         core::format("shards hold a class per image, but task {} learns numbers", config::task_name(options.task)),
@@ -248,7 +262,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
   }
   const bool has_train = layout->has_split(options.train_split);
   const std::vector<std::string> class_names = layout->class_names(has_train ? options.train_split : names.front());
-  std::vector<std::pair<std::string, std::shared_ptr<const Source>>> splits;
+  NamedSources splits;
   for (const std::string& name : names) {
     splits.emplace_back(name, layout->open(name, class_names, name == options.train_split, notes));
     require_images(*splits.back().second, name);
@@ -258,8 +272,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
   return splits;
 }
 
-std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_every_split(const config::DataOptions& options,
-                                                                                    std::vector<std::string>& notes) {
+NamedSources open_every_split(const config::DataOptions& options, std::vector<std::string>& notes) {
   const std::unique_ptr<Layout> layout = detect_layout(options);
   if (!layout->has_split(options.train_split)) on_missing_split(*layout, options, options.train_split);
   const std::vector<std::string> names = layout->class_names(options.train_split);
@@ -274,7 +287,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_every_sp
   for (const char* const name : kValSplits) {
     if (name != options.train_split && name != options.val_split && layout->has_split(name)) others.push_back(name);
   }
-  std::vector<std::pair<std::string, std::shared_ptr<const Source>>> splits = {{options.train_split, train}};
+  NamedSources splits = {{options.train_split, train}};
   if (holds_out(options)) {
     const auto [kept, held_out] = split_off(train, options);
     splits = {{options.train_split, kept}, {core::format("{} (held out)", options.train_split), held_out}};

@@ -30,17 +30,17 @@ Datasets open_datasets(const config::DataOptions& options);
 /// open_datasets().
 std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split);
 
+using NamedSources = std::vector<std::pair<std::string, std::shared_ptr<const Source>>>;
+
 /// Splits with their names and the classes of the training split, nothing held out, as `train pack` wants them: those
 /// named, or the training split and every usual validation split that exists. Throws core::Error{config} for data that
 /// shards cannot hold, else as open_datasets().
-std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(const config::DataOptions& options,
-                                                                                     std::vector<std::string> names,
-                                                                                     std::vector<std::string>& notes);
+NamedSources open_whole_splits(const config::DataOptions& options, std::vector<std::string> names,
+                               std::vector<std::string>& notes);
 
 /// The training split and the one that validates, as a run would have them, then every other usual split that exists.
-/// Data without a validation split is no error here, and classes may lack images. Throws as open_datasets().
-std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_every_split(const config::DataOptions& options,
-                                                                                    std::vector<std::string>& notes);
+/// Data without a validation split is not an error here, and classes may lack images. Throws as open_datasets().
+NamedSources open_every_split(const config::DataOptions& options, std::vector<std::string>& notes);
 
 /// Labelled data wherever it lies, with the labels of a network: a folder of class folders, of splits (`split`,
 /// or when that is empty the validation split that `options` names, a usual one, or the training split), of shards or
@@ -54,7 +54,7 @@ std::shared_ptr<const Source> open_loose_images(const std::string& path, bool fo
 /// Several of them, each of which may be a pattern of glob(3) where no file is called so. Names are paths as given.
 std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks);
 
-/// Loose videos for prediction: each folder with images is one, whose frames are chosen as `options` say. Throws
+/// Loose videos for prediction: each folder with images is one, whose frames are chosen by `options`. Throws
 /// core::Error{no_input}.
 std::shared_ptr<const Source> open_loose_videos(const std::string& path, const config::DataOptions& options);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labelled data for evaluation, wherever it lies.
-#include <array>
 #include <filesystem>
 
 #include "core/error.h"
@@ -8,7 +7,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "data/dataset/csv_manifest.h"
-#include "data/detect_layout.h"
+#include "data/layout.h"
 #include "data/open_datasets.h"
 #include "data/storage/tree_walk.h"
 
@@ -17,16 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kEvaluated = {"val", "validation", "valid", "test", "t10k"};
-
 /// The layout that holds `split`; null: none does. It may be known by the training split beside it alone, as in data
 /// sets with names of their own.
 std::unique_ptr<Layout> layout_with(const config::DataOptions& options, const std::string& split) {
   config::DataOptions by_itself = options;
   by_itself.train_split = split;
-  for (const config::DataOptions& asked : {by_itself, options}) {
+  for (const config::DataOptions& requested : {by_itself, options}) {
     try {
-      std::unique_ptr<Layout> layout = detect_layout(asked);
+      std::unique_ptr<Layout> layout = detect_layout(requested);
       if (layout->has_split(split)) return layout;
     } catch (const core::Error& error) {
       if (error.kind() != core::ErrorKind::no_input) throw;
@@ -40,9 +37,8 @@ std::shared_ptr<const Source> opened(const Layout& layout, const std::string& da
   core::log_info("data       split '{}', {}", core::printable(split), core::printable(data_dir));
   std::vector<std::string> notes;
   auto source = layout.open(split, learned.empty() ? layout.class_names(split) : learned, /*is_train=*/false, notes);
-  if (source->size() > 0) return source;
-  throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
-                    "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
+  require_images(*source, split);
+  return source;
 }
 
 }  // namespace
@@ -58,7 +54,7 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
   const fs::path place = fs::path(path).lexically_normal();
   std::vector<std::string> candidates = {split};
   if (split.empty()) {
-    candidates = {kEvaluated.begin(), kEvaluated.end()};
+    candidates = {std::begin(kValSplits), std::end(kValSplits)};
     if (options.val_split) candidates.insert(candidates.begin(), *options.val_split);
     if (!is_own) candidates.push_back(options.train_split);
   }
@@ -84,7 +80,7 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
     const std::unique_ptr<Layout> layout =
         has_list_name(path) || place.extension() == ".h5" ? layout_with(options, name) : nullptr;
     if (layout) return opened(*layout, options.data_dir, name, learned);
-    throw core::Error(core::ErrorKind::data, core::printable(path) + " is no labelled data",
+    throw core::Error(core::ErrorKind::data, core::printable(path) + " is not labelled data",
                       "give a folder, or a CSV or HDF5 file (.h5) with labels; train predict takes loose images");
   }
   // No splits: class folders lie in it.

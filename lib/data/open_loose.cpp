@@ -37,8 +37,7 @@ std::shared_ptr<const Source> open_loose_images(const std::string& path, bool fo
   walker.visit_images(
       path, "", [&](const std::string& relative, const FileStamp& stamp) { files.add(relative, kNoLabel, stamp); });
   if (files.size() == 0) {
-    throw core::Error(core::ErrorKind::no_input, core::format("{} has no images", core::printable(path)),
-                      "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
+    throw core::Error(core::ErrorKind::no_input, core::format("{} has no images", core::printable(path)), kImagesRead);
   }
   return make_file_source(std::move(files), {});
 }
@@ -61,7 +60,7 @@ std::vector<std::string> matching(const std::string& path) {
 std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks) {
   FileList files("");
   ScanNotes ignored;
-  std::string first_empty, first_missing;
+  std::string first_missing;
   int64_t missing = 0;  // of several: each is reported where its result would stand
   for (const std::string& given : paths) {
     for (const std::string& path : matching(given)) {
@@ -78,18 +77,17 @@ std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& 
       walker.visit_images(path, "", [&](const std::string& relative, const FileStamp& stamp) {
         files.add(prefix + relative, kNoLabel, stamp);
       });
-      if (files.size() == before && first_empty.empty()) first_empty = path;
+      if (files.size() > before) continue;
+      files.add(path, kNoLabel, stamp_of(path));
+      if (missing++ == 0) first_missing = path;
     }
   }
-  if (missing > 0 && missing == files.size()) {
-    const char* const cause = core::file_exists(first_missing) ? "is not a regular file" : "does not exist";
+  if (missing == files.size()) {
+    const char* const cause = is_directory(first_missing)        ? "has no images"
+                              : core::file_exists(first_missing) ? "is not a regular file"
+                                                                 : "does not exist";
     throw core::Error(core::ErrorKind::no_input, core::format("{} {}", core::printable(first_missing), cause),
-                      "give images or folders of images");
-  }
-  if (files.size() == 0) {
-    throw core::Error(core::ErrorKind::no_input,
-                      first_empty.empty() ? "no images were named" : core::printable(first_empty) + " has no images",
-                      "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
+                      "give images or folders of images: JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000");
   }
   return make_file_source(std::move(files), {});
 }

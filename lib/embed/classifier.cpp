@@ -5,17 +5,12 @@
 
 #include <filesystem>
 
-#include "config/preprocess/preprocessing.h"
 #include "core/error.h"
 #include "core/format.h"
-#include "data/leaf_source.h"
 #include "data/loader/sample_reader.h"
-#include "engine/checkpoint/weights.h"
+#include "data/source.h"
 #include "engine/task/evaluate.h"
 #include "model/script/network_library.h"
-#include "train/setup/assemble.h"
-#include "train/setup/backend.h"
-#include "train/setup/run_directory.h"
 
 namespace stoker::embed {
 namespace {
@@ -64,51 +59,42 @@ std::string prover_beside_library() {
 }  // namespace
 
 Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& which) {
-  const engine::SavedModel saved = engine::load_saved_model(train::find_checkpoint(run_or_checkpoint, which));
-  if (saved.preprocess.is_null()) {
+  config::Configuration given;
+  const auto [saved, record] = deploy::read_checkpoint(engine::load_model_of(run_or_checkpoint, which), given);
+  if (!record) {
     throw Error(ErrorKind::data, core::format("{} has no preprocess.json: an older program wrote it", saved.path));
   }
-  const std::string record_path = saved.path + "/preprocess.json";
-  const config::Preprocessing record = config::preprocessing_from_json(saved.preprocess, record_path);
-  refuse_other_samples(record);
-  config::read_run_config(saved.config_yaml, saved.path + "/config.yaml", given_);
-  config::take_over(record, record_path, given_);
-  if (model::is_network_file(given_.options.model.model)) {
+  refuse_other_samples(*record);
+  if (model::is_network_file(given.options.model.model)) {
     throw Error(
         ErrorKind::config, core::format("the network of {} comes from a TorchScript file", saved.path),
         "libstoker opens networks of Stoker's own; LibTorch opens what `train export --format torchscript` writes");
   }
-  core::MachineFacts machine = core::read_machine_facts();  // without accelerators: this library computes on the CPU
-  settings_ = std::make_unique<train::Settings>(given_, machine);
-  settings_->settle(config::facts_of(record));
-  const config::ResolvedOptions& options = settings_->options();
+  config::Facts facts = deploy::first_facts(given, core::read_machine_facts());  // no accelerators: it uses the CPU
+  options_ = deploy::settle(given.options, facts, config::facts_of(*record)).options;
 
   preprocess_json_ = saved.preprocess.dump(1, ' ', false, core::Json::error_handler_t::replace);
-  names_ = record.names;
-  while (static_cast<int64_t>(names_.size()) < record.num_classes) {
+  names_ = record->names;
+  while (static_cast<int64_t>(names_.size()) < record->num_classes) {
     names_.push_back(core::format("output {}", names_.size()));
   }
-  if (record.task == config::TaskKind::binary && names_.size() == 2) names_.erase(names_.begin());  // of "yes" alone
-  task_ = train::build_task(options, torch::kCPU);
-  engine::require_prediction_each(*task_, record.task, names_.size(), saved.path);
-  plan_ = data::make_transform_plan(options.data, options.augment, /*training=*/false);
-  train::NetworkUse use;
+  if (record->task == config::TaskKind::binary && names_.size() == 2) names_.erase(names_.begin());  // of "yes" alone
+  engine::require_prediction_each(*deploy::build_task(options_, torch::kCPU), record->task, names_.size(), saved.path);
+  plan_ = data::make_transform_plan(options_.data, options_.augment, /*training=*/false);
+  deploy::NetworkUse use;
   use.input = {plan_.shape.channels, plan_.shape.height, plan_.shape.width};
   use.evaluation_batches = {1};
-  train::prove_backend(options, use, {}, {prover_beside_library(), /*may_limit_isa=*/false});
-  model_ = train::build_model(options, torch::kCPU);
-  engine::load_weights(*model_, saved.weights, saved.path);
-  model_->eval();
-  precision_ = train::precision_of(options, torch::kCPU);
-  limits_ = train::decode_limits(options.data);
-  data::require_per_channel(options.data.mean, options.data.std, plan_.shape.channels);
-  normal_ = data::make_normal_table(options.data.mean, options.data.std);
+  network_ =
+      deploy::open_network(options_, torch::kCPU, saved, use, {}, {prover_beside_library(), /*may_limit_isa=*/false});
+  network_.model->eval();
+  limits_ = deploy::decode_limits(options_.data);
+  data::require_per_channel(options_.data.mean, options_.data.std, plan_.shape.channels);
+  normal_ = data::make_normal_table(options_.data.mean, options_.data.std);
 }
 
 std::vector<float> Classifier::classify(const data::SampleContent& image) {
-  const config::ResolvedOptions& options = settings_->options();
   const OneImage source(image);
-  data::SampleReader reader(source, plan_, limits_, options.train.seed);
+  data::SampleReader reader(source, plan_, limits_, options_.train.seed);
   std::vector<uint8_t> row(static_cast<size_t>(plan_.shape.bytes()));
   data::StageTimes times;
   const std::string reason = reader.read_into(0, 0, 0, row.data(), nullptr, times);
@@ -118,10 +104,10 @@ std::vector<float> Classifier::classify(const data::SampleContent& image) {
   torch::Tensor images = torch::empty({1, plan_.shape.channels, plan_.shape.height, plan_.shape.width}, at::kFloat);
   data::normalise(row.data(), 1, area, plan_.shape.channels, normal_, /*channels_last=*/false,
                   images.data_ptr<float>());
-  if (options.precision.channels_last) images = images.contiguous(torch::MemoryFormat::ChannelsLast);
-  const torch::Tensor outputs = engine::infer(*model_, images, precision_, options.train.tta);
+  if (options_.precision.channels_last) images = images.contiguous(torch::MemoryFormat::ChannelsLast);
+  const torch::Tensor outputs = engine::infer(*network_.model, images, network_.precision, options_.train.tta);
   const torch::NoGradGuard no_gradients;
-  const torch::Tensor predictions = task_->predictions(outputs).to(at::kFloat).contiguous().reshape({-1});
+  const torch::Tensor predictions = network_.task->predictions(outputs).to(at::kFloat).contiguous().reshape({-1});
   if (predictions.numel() !=
       static_cast<int64_t>(names_.size())) {  // the caller's buffer holds one number for each name
     throw Error(ErrorKind::data, core::format("the network made {} predictions of one image instead of {}",

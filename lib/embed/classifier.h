@@ -11,12 +11,7 @@
 
 #include "data/feed/normalise.h"
 #include "data/source.h"
-#include "data/transform/transform.h"
-#include "engine/checkpoint/checkpoint.h"
-#include "engine/device/precision.h"
-#include "engine/task/task.h"
-#include "model/image_model.h"
-#include "train/setup/settings.h"
+#include "deploy/inference/inference.h"
 
 namespace stoker::embed {
 
@@ -24,7 +19,7 @@ namespace stoker::embed {
 class Classifier {
  public:
   /// `which`: best or last of a run directory. Throws Error{no_input}, Error{data}; Error{config} for networks of clips
-  /// and of samples that are no bytes.
+  /// and of samples that are not bytes.
   Classifier(const std::string& run_or_checkpoint, const std::string& which);
 
   const std::vector<std::string>& names() const { return names_; }
@@ -35,11 +30,8 @@ class Classifier {
  private:
   std::vector<std::string> names_;
   std::string preprocess_json_;
-  config::Configuration given_;
-  std::unique_ptr<train::Settings> settings_;
-  std::unique_ptr<engine::Task> task_;
-  std::shared_ptr<model::ImageModel> model_;
-  engine::Precision precision_;
+  config::ResolvedOptions options_;
+  deploy::Network network_;
   data::TransformPlan plan_;
   data::DecodeLimits limits_;
   data::NormalTable normal_;

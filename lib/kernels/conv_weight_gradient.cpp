@@ -57,7 +57,7 @@ class RowBlock {
   int64_t first_out_position() const { return first_row_ * shape_.out_width; }
   int64_t out_positions() const { return rows_ * shape_.out_width; }
 
-  /// What the weight in this place of the kernel multiplies, in the first `pairs` pairs of images out of `of`.
+  /// The operands of the weight in this place of the kernel, in the first `pairs` pairs of images out of `of`.
   const TapPair* begin(int64_t place) const { return tap_pairs_.data() + ends_[place]; }
   int64_t count(int64_t place, int64_t pairs, int64_t of) const {
     return (ends_[place + 1] - ends_[place]) / of * pairs;

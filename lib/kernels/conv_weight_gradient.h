@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "kernels/parallel.h"
+#include "kernels/cpu.h"
 
 namespace stoker::kernels {
 

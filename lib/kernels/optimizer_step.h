@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/parallel.h"
+#include "kernels/cpu.h"
 
 namespace stoker::kernels {
 

@@ -58,8 +58,7 @@ bool is_frozen_norm(const torch::nn::Module& module) {
 
 void freeze(ImageModel& model, const std::string& patterns) {
   if (patterns.empty()) return;
-  std::istringstream words(patterns);
-  for (std::string pattern; std::getline(words, pattern, ',');) apply_pattern(model, pattern);
+  for (const std::string& pattern : core::split_words(patterns, ',')) apply_pattern(model, pattern);
   if (frozen_count(model) == parameter_count(model)) {
     throw core::Error(core::ErrorKind::config, core::format("--freeze {} leaves nothing to learn", patterns),
                       core::format("let the classifier learn: add ,!{}*", model.head_prefix()));

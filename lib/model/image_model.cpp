@@ -2,8 +2,11 @@
 #include "model/image_model.h"
 
 #include <c10/core/MemoryFormat.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/conv.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -59,6 +62,23 @@ void to_channels_last(torch::nn::Module& module) {
       weight = weight.as_strided(weight.sizes(), {height * width, 1, width, 1});
     }
     parameter.set_data(weight);
+  }
+}
+
+void truncated_normal(torch::Tensor tensor, double std) {
+  const torch::NoGradGuard no_grad;
+  const auto normal_cdf = [](double x) { return (1 + std::erf(x / std::sqrt(2.0))) / 2; };
+  const double low = normal_cdf(-2 / std), high = normal_cdf(2 / std);
+  tensor.uniform_(2 * low - 1, 2 * high - 1).erfinv_().mul_(std * std::sqrt(2.0)).clamp_(-2, 2);
+}
+
+void he_normal_convolutions(torch::nn::Module& module) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& part : module.modules(/*include_self=*/false)) {
+    auto* conv = part->as<torch::nn::Conv2d>();
+    if (conv == nullptr) continue;
+    torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
+    if (conv->bias.defined()) conv->bias.zero_();
   }
 }
 

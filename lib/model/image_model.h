@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every network is: its interface, what it is made from, its tensors by name. Parameter and buffer names, shapes
+// The interface of every network, its specification, its tensors by name. Parameter and buffer names, shapes
 // and arithmetic are torchvision's, so that a state dict moves either way without renaming.
 #pragma once
 
@@ -87,6 +87,7 @@ struct ModelSpec {
   double drop_rate = 0;                      ///< dropout before the classifier, in [0, 1)
   double drop_path_rate = 0;                 ///< stochastic depth of the last residual branch, in [0, 1)
   bool zero_init_residual = false;
+  bool same_padding = false;  ///< pads as TensorFlow does; networks of ConvNormAct alone
 };
 
 /// A named tensor of a model: parameters first, then buffers, in registration order.
@@ -99,5 +100,16 @@ int64_t parameter_count(const torch::nn::Module& module);
 
 /// Reorders 4-d parameters in memory to channels-last. Before the first backward pass only.
 void to_channels_last(torch::nn::Module& module);
+
+// Starting weights that more than one family uses and that LibTorch's own init.h lacks. All draw from the
+// global torch generator.
+
+/// Normal with mean 0 and deviation `std`, cut at [-2, 2]: the arithmetic and draws of Python's
+/// torch.nn.init.trunc_normal_.
+void truncated_normal(torch::Tensor tensor, double std);
+
+/// Every convolution below `module`, in registration order: normal with variance 2 / fan-out (He et al.
+/// 2015), bias 0.
+void he_normal_convolutions(torch::nn::Module& module);
 
 }  // namespace stoker::model

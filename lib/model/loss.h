@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What training minimises. Sums, not means: the caller divides by the images of a whole update, which is
+// The losses that training minimises. Sums, not means: the caller divides by the images of a whole update, which is
 // right for short last batches too.
 #pragma once
 

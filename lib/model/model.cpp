@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
+#include "model/layers/conv.h"
 #include "model/names.h"
 #include "model/script/network_library.h"
 #include "model/script/script_network.h"
@@ -21,8 +22,6 @@ struct RegistryEntry {
   bool takes_drop_path = false;
   bool takes_clips = false;
 };
-
-std::shared_ptr<ImageModel> make_two_stream_of_backbones(const ModelSpec& spec);
 
 constexpr RegistryEntry kRegistry[] = {
 #define STOKER_NETWORK(name, factory, usual, takes_drop_path, takes_clips) \
@@ -47,7 +46,7 @@ const RegistryEntry* find_entry(const std::string& name) {
       nearest.empty() ? "choose one of the known models with --model" : core::format("did you mean '{}'?", nearest));
 }
 
-/// The network that is asked for, which can be what is asked of it.
+/// The requested network, if it supports the requested options.
 const RegistryEntry& known_entry(const ModelSpec& spec) {
   const RegistryEntry* entry = find_entry(spec.name);
   if (entry == nullptr) refuse_unknown_model(spec.name);
@@ -66,8 +65,17 @@ std::shared_ptr<ImageModel> make_backbone(ModelSpec spec) {
   return backbone;
 }
 
-std::shared_ptr<ImageModel> make_two_stream_of_backbones(const ModelSpec& spec) {
-  return make_two_stream(spec, make_backbone);
+void pad_as_tensorflow(ImageModel& model, const std::string& name) {
+  bool halves = false;
+  for (const auto& module : model.modules(/*include_self=*/false)) {
+    if (auto* const layer = module->as<ConvNormAct>()) {
+      layer->use_same_padding();
+      halves = true;
+    }
+  }
+  if (halves) return;
+  throw core::Error(core::ErrorKind::config, core::format("{} does not pad as TensorFlow does (--same-padding)", name),
+                    "it is for weights of timm's tf_efficientnet and tf_mobilenetv3 in networks of these names");
 }
 
 void check_model_spec(const ModelSpec& spec) {
@@ -85,10 +93,16 @@ void check_model_spec(const ModelSpec& spec) {
 
 }  // namespace
 
+std::shared_ptr<ImageModel> make_two_stream_of_backbones(const ModelSpec& spec) {
+  return make_two_stream(spec, make_backbone);
+}
+
 std::shared_ptr<ImageModel> make_model(const ModelSpec& spec) {
   check_model_spec(spec);
   if (is_network_file(spec.name)) return make_script_network(spec);
-  return known_entry(spec).factory(spec);
+  std::shared_ptr<ImageModel> model = known_entry(spec).factory(spec);
+  if (spec.same_padding) pad_as_tensorflow(*model, spec.name);
+  return model;
 }
 
 bool takes_clips(const std::string& model_name) {

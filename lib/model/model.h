@@ -17,7 +17,7 @@ std::shared_ptr<ImageModel> make_model(const ModelSpec& spec);
 /// Whether a network sees clips [B, T, C, H, W]. False for a name that is not known.
 bool takes_clips(const std::string& model_name);
 
-/// What a network is usually trained with: torchvision's defaults. Zeros for a name that is not known.
+/// Usual drop rates of a network: torchvision's defaults. Zeros for a name that is not known.
 struct DropRates {
   double drop_rate = 0;
   double drop_path_rate = 0;

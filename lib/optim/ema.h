@@ -10,8 +10,8 @@
 
 namespace stoker::optim {
 
-/// Holds a float copy of every parameter and floating-point buffer by name. Counters (integer buffers) are no averages:
-/// they are those of the model after its last update, taken when they are asked for.
+/// Holds a float copy of every parameter and floating-point buffer by name. Counters (integer buffers) are not
+/// averages: they are those of the model after its last update, taken when they are requested.
 class Ema {
  public:
   /// The model's tensors are the same objects from here on; their values may change.

@@ -88,7 +88,11 @@ void check_parameter(const NamedParameter& parameter, const torch::Device& devic
 }  // namespace
 
 Optimizer::Optimizer(std::vector<NamedParameter> parameters, const config::ResolvedOptimOptions& options)
-    : options_(options), parameters_(std::move(parameters)), first_(parameters_.size()), second_(parameters_.size()) {
+    : options_(options),
+      parameters_(std::move(parameters)),
+      first_(parameters_.size()),
+      second_(parameters_.size()),
+      begun_at_(parameters_.size()) {
   if (parameters_.empty()) throw core::Error(core::ErrorKind::bug, "the optimizer was given no parameters");
   for (const NamedParameter& parameter : parameters_) check_parameter(parameter, parameters_[0].tensor.device());
 }
@@ -135,9 +139,21 @@ int64_t Optimizer::steps_taken() const {
   return skipped_.defined() ? steps_ - static_cast<int64_t>(skipped_.item<float>()) : steps_;
 }
 
-void Optimizer::set_steps_taken(int64_t steps) {
+void Optimizer::set_steps_taken(int64_t steps, const std::map<std::string, int64_t>& begun_at) {
   steps_ = steps;
   skipped_.reset();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto found = begun_at.find(parameters_[i].name);
+    begun_at_[i] = found == begun_at.end() ? 0 : std::min(found->second, steps);
+  }
+}
+
+std::map<std::string, int64_t> Optimizer::begun_at() const {
+  std::map<std::string, int64_t> later;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (begun_at_[i] > 0 && options_.opt != config::OptimizerKind::sgd) later[parameters_[i].name] = begun_at_[i];
+  }
+  return later;
 }
 
 void Optimizer::create_state(size_t index) {
@@ -153,11 +169,12 @@ void Optimizer::create_state(size_t index) {
 
 std::vector<Optimizer::Group> Optimizer::groups() {
   std::vector<Group> groups;
-  const auto group_of = [&groups](double weight_decay, double lr_scale) -> Group& {
+  const auto group_of = [&groups](double weight_decay, double lr_scale, int64_t begun_at) -> Group& {
     for (Group& group : groups) {
-      if (group.weight_decay == weight_decay && group.lr_scale == lr_scale) return group;
+      const bool is_same = group.weight_decay == weight_decay && group.lr_scale == lr_scale;
+      if (is_same && group.begun_at == begun_at) return group;
     }
-    groups.push_back({weight_decay, lr_scale, {}, {}, {}, {}});
+    groups.push_back({weight_decay, lr_scale, begun_at, {}, {}, {}, {}});
     return groups.back();
   };
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -165,7 +182,7 @@ std::vector<Optimizer::Group> Optimizer::groups() {
     if (!parameter.grad().defined()) continue;
     create_state(i);
     const bool decays = (parameter.dim() > 1 && parameters_[i].decays) || options_.decay_norm_and_bias;
-    Group& group = group_of(decays ? options_.weight_decay : 0, parameters_[i].lr_scale);
+    Group& group = group_of(decays ? options_.weight_decay : 0, parameters_[i].lr_scale, begun_at_[i]);
     group.parameters.push_back(parameter);
     group.gradients.push_back(with_layout_of(parameter, parameter.grad()));
     if (first_[i].defined()) group.first.push_back(first_[i]);
@@ -187,7 +204,8 @@ void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates) const 
   const bool is_sgd = options_.opt == config::OptimizerKind::sgd;
   if (plain_ || !kernels::has_optimizer_step()) {
     const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
-    is_sgd ? foreach_sgd(lists, sgd_rule(group, rates)) : foreach_adam(lists, adam_rule(group, rates), steps_);
+    is_sgd ? foreach_sgd(lists, sgd_rule(group, rates))
+           : foreach_adam(lists, adam_rule(group, rates), steps_ - group.begun_at);
     return;
   }
   RECORD_USER_SCOPE(is_sgd ? "stoker::sgd_step" : "stoker::adam_step");  // for profilers
@@ -198,7 +216,8 @@ void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates) const 
       one_pass_sgd(group.parameters[i], group.gradients[i], group.first.empty() ? torch::Tensor() : group.first[i],
                    sgd);
     } else {
-      one_pass_adam(group.parameters[i], group.gradients[i], group.first[i], group.second[i], adam, steps_);
+      one_pass_adam(group.parameters[i], group.gradients[i], group.first[i], group.second[i], adam,
+                    steps_ - group.begun_at);
     }
   }
 }
@@ -210,9 +229,10 @@ void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, con
     skips_on_device() ? fused_sgd(lists, rule, found_inf) : foreach_sgd(lists, rule);
     return;
   }
-  if (plain_ || group.parameters[0].is_cpu()) return foreach_adam(lists, adam_rule(group, rates), steps_);
+  const int64_t steps = steps_ - group.begun_at;
+  if (plain_ || group.parameters[0].is_cpu()) return foreach_adam(lists, adam_rule(group, rates), steps);
   const auto like = torch::TensorOptions(group.parameters[0].device()).dtype(torch::kFloat32);
-  torch::Tensor step = torch::full({1}, static_cast<double>(steps_), like);
+  torch::Tensor step = torch::full({1}, static_cast<double>(steps), like);
   if (skipped_.defined()) step.sub_(skipped_);
   fused_adam(lists, adam_rule(group, rates), step, found_inf);
 }

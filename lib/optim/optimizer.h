@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -67,14 +68,18 @@ class Optimizer {
   std::vector<NamedState> state();
   /// Adam's t; skipped steps do not count. A host sync after fused steps that were given found_inf.
   int64_t steps_taken() const;
-  void set_steps_taken(int64_t steps);
+  /// `begun_at`: by name, parameters whose averages began after that many of these steps, as begun_at() has them.
+  void set_steps_taken(int64_t steps, const std::map<std::string, int64_t>& begun_at = {});
+  /// Parameters whose averages Adam corrects for fewer steps than those of the others: they were thawed later.
+  std::map<std::string, int64_t> begun_at() const;
 
  private:
-  /// What step() works on: parameters with a gradient, one weight decay and one share of the learning rate; entry i
-  /// of each list together.
+  /// The parameters of one step(): those with a gradient, one weight decay, one share of the learning rate and one
+  /// beginning; entry i of each list together.
   struct Group {
     double weight_decay = 0;
     double lr_scale = 1;
+    int64_t begun_at = 0;
     std::vector<torch::Tensor> parameters, gradients, first, second;
   };
 
@@ -91,8 +96,9 @@ class Optimizer {
   std::vector<NamedParameter> parameters_;
   std::vector<torch::Tensor> first_;   ///< momentum or exp_avg, one per parameter; undefined until needed
   std::vector<torch::Tensor> second_;  ///< exp_avg_sq
+  std::vector<int64_t> begun_at_;      ///< of steps_, one per parameter
   bool plain_ = false;
-  int64_t steps_ = 0;      ///< steps asked for that were not skipped on the host
+  int64_t steps_ = 0;      ///< steps requested that were not skipped on the host
   torch::Tensor skipped_;  ///< float32 [1] on the device: how many of them fused kernels skipped; or undefined
 };
 

@@ -10,7 +10,7 @@
 
 namespace stoker::optim {
 
-/// What one update takes from the schedule.
+/// The rates of the schedule for one update.
 struct UpdateRates {
   UpdateRates(double learning_rate, std::optional<double> momentum_or_beta1 = std::nullopt)  // NOLINT: mostly one rate
       : lr(learning_rate), momentum(momentum_or_beta1) {}

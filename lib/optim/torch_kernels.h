@@ -38,8 +38,7 @@ class DeviceKernelsScope {
  public:
   DeviceKernelsScope();
   ~DeviceKernelsScope();
-  DeviceKernelsScope(const DeviceKernelsScope&) = delete;
-  DeviceKernelsScope& operator=(const DeviceKernelsScope&) = delete;
+  DeviceKernelsScope& operator=(DeviceKernelsScope&&) = delete;  // not copied, not moved
 };
 /// Whether these kernels are for `tensor`: fewer launches; on a CPU one pass over memory is better.
 bool takes_device_kernels(const torch::Tensor& tensor);

@@ -40,7 +40,7 @@ struct DevicePlan {
   double epoch_seconds() const { return time ? static_cast<double>(updates_per_epoch) * time->update() : 0; }
 };
 
-/// What some seconds of training took, by one process per device at once.
+/// The times of some seconds of training, by one process per device at once.
 struct TriedUpdate {
   int64_t devices = 1;
   int64_t batches = 1;          ///< of each process in an update
@@ -57,5 +57,22 @@ UpdateTime predict_update(const DevicePlan& plan, const std::vector<TriedUpdate>
 std::vector<std::string> device_table(const std::vector<DevicePlan>& plans);
 /// One object per plan; docs/how-to/several-processes.md explains the names.
 core::Json device_plans_json(const std::vector<DevicePlan>& plans);
+
+// How long an epoch takes, as it was measured: plain values.
+
+struct EpochEstimate {
+  int64_t train_images = 0;
+  int64_t batch_size = 0;  ///< images per device
+  int64_t updates_measured = 0;
+  double images_per_second = 0;
+  double data_wait_share = 0;  ///< 0 to 1
+  double epoch_seconds = 0;    ///< training alone
+  double eval_seconds = 0;     ///< one validation
+  int64_t epochs = 0;
+  double update_seconds = 0;
+  double exchange_seconds = 0;  ///< of an update, that the fastest exchange of all ranks is waited for
+};
+STOKER_JSON_FIELDS(EpochEstimate, train_images, batch_size, updates_measured, images_per_second, data_wait_share,
+                   epoch_seconds, eval_seconds, epochs, update_seconds, exchange_seconds)
 
 }  // namespace stoker::plan

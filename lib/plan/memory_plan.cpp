@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "data/loader/batch_ring.h"
 
 namespace stoker::plan {
@@ -15,7 +17,8 @@ std::string size_of(int64_t bytes) { return core::bytes_text(static_cast<double>
 
 int64_t ring_of(const PlanInputs& inputs) { return data::ring_slots(inputs.num_workers, inputs.prefetch_factor); }
 
-/// Of one loader: no more rows are ever written than an epoch has images. All of page-locked memory is taken at once.
+/// Buffers of one loader: no more rows are ever written than an epoch has images. All of page-locked memory is taken at
+/// once.
 int64_t batch_buffer_bytes(const PlanInputs& inputs, int64_t batch_size, int64_t images) {
   if (inputs.page_locked) {
     int64_t buffer = 1;
@@ -34,12 +37,12 @@ int64_t bytes_at(const std::function<int64_t(int64_t)>& of_images, int64_t image
   return of_images && images > 0 ? of_images(images) : 0;
 }
 
-/// What the weights and their companions take on disk, and in memory while they are read back.
+/// The size of the weights and their companions on disk, and in memory while they are read back.
 int64_t saved_bytes(const PlanInputs& inputs) {
   return inputs.weight_bytes + inputs.optimizer_bytes + inputs.average_bytes;
 }
 
-/// What training or evaluation holds at most, inputs and gradients included, beside weights and optimizer state.
+/// The peak memory of training or evaluation, inputs and gradients included, beside weights and optimizer state.
 int64_t working_bytes(const PlanInputs& inputs) {
   const int64_t train_batch = std::min(inputs.batch_size, inputs.train_images);
   const int64_t val_batch = std::min(inputs.val_batch_size, inputs.val_images);
@@ -136,13 +139,14 @@ PlanInputs with_batch(PlanInputs inputs, int64_t batch_size) {
 }
 
 /// "--batch-size 96 --val-batch-size 96", and the way to the same update where the batch divides it.
-std::string batch_flags(const PlanInputs& asked, const PlanInputs& smaller) {
+std::string batch_flags(const PlanInputs& requested, const PlanInputs& smaller) {
   std::string flags = format("--batch-size {}", smaller.batch_size);
-  const std::string val = smaller.val_batch_size < asked.val_batch_size && asked.val_batch_size != asked.batch_size
-                              ? format(" --val-batch-size {}", smaller.val_batch_size)
-                              : "";
+  const std::string val =
+      smaller.val_batch_size < requested.val_batch_size && requested.val_batch_size != requested.batch_size
+          ? format(" --val-batch-size {}", smaller.val_batch_size)
+          : "";
   flags += val;
-  const int64_t images = asked.batch_size * asked.accumulation_steps;
+  const int64_t images = requested.batch_size * requested.accumulation_steps;
   for (int64_t batch = smaller.batch_size; batch > 1; --batch) {
     if (images % batch != 0) continue;
     if (batch == smaller.batch_size) return flags + format(" --accumulation-steps {}", images / batch);
@@ -193,7 +197,7 @@ MemoryPlan make_memory_plan(const PlanInputs& inputs) {
     add_line(plan.on_host, "checkpoint", checkpoint, "a copy of the largest tensor, or of all when resuming");
   }
   if (inputs.copies_to_save) {
-    add_line(plan.on_host, "checkpoint copy", saved_bytes(inputs), "which is written while training goes on");
+    add_line(plan.on_host, "checkpoint copy", saved_bytes(inputs), "which is written while training continues");
   }
   const int64_t sum = sum_of_lines(plan.on_host);
   const int64_t before = std::max(inputs.highest_so_far_bytes, inputs.proof_bytes);
@@ -228,7 +232,7 @@ int64_t largest_batch(PlanInputs inputs, const MemoryBudget& budget, int64_t mos
   return fitting;
 }
 
-std::string largest_that_fits(const PlanInputs& inputs, const MemoryBudget& budget) {
+std::string largest_fitting_change(const PlanInputs& inputs, const MemoryBudget& budget) {
   PlanInputs uncached = inputs;
   uncached.cache_bytes = 0;
   if (inputs.cache_bytes > 0 && fits(uncached, budget)) return "--cache none";
@@ -295,6 +299,88 @@ core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& budget) {
                       {"lines", lines_json(plan.on_device)}};
   }
   return json;
+}
+
+namespace {
+
+void refuse_or_warn(const std::string& short_of, const std::string& hint, const std::string& advice, bool plan_check) {
+  if (plan_check) throw core::Error(core::ErrorKind::out_of_memory, short_of, hint + advice);
+  core::log_warning("continuing (--no-plan-check) although {}; {}", short_of, hint);
+}
+
+}  // namespace
+
+int64_t most_checkpoints(const config::ResolvedRunOptions& options) {
+  return std::max<int64_t>(2, options.keep_last) + (options.save_best ? 1 : 0) + 1;
+}
+
+void require_enough_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check) {
+  const std::string short_of = shortage(make_memory_plan(inputs), budget);
+  if (short_of.empty()) return;
+  const std::string flags = largest_fitting_change(inputs, budget);
+  refuse_or_warn(
+      short_of,
+      flags.empty() ? "nothing smaller fits either: choose a smaller --model or --img-size" : "this fits: " + flags,
+      "; train plan shows each part; use --no-plan-check to try anyway", plan_check);
+}
+
+void require_evaluation_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check) {
+  const std::string short_of = shortage(make_memory_plan(inputs), budget);
+  if (short_of.empty()) return;
+  const int64_t batch = largest_batch(inputs, budget, inputs.val_batch_size, /*margin=*/0);
+  refuse_or_warn(short_of,
+                 batch > 0 ? core::format("this may fit: --val-batch-size {}", batch)
+                           : "not even one image fits: choose a smaller --img-size",
+                 "; use --no-plan-check to try anyway", plan_check);
+}
+
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+// Beyond this many images at once a CPU computes no faster, and learning rates of usual recipes no longer hold.
+constexpr int64_t kUsefulOnCpu = 64;
+constexpr int64_t kUsefulOnDevice = 8192;
+constexpr int64_t kUpdatesPerEpoch = 8;                  // an automatic batch leaves an epoch at least as many
+constexpr double kCpuMargin = 0.2, kDeviceMargin = 0.1;  // of what is free: other processes, pieces between tensors
+
+}  // namespace
+
+config::Measured<int64_t> choose_batch(const BatchRules& rules, PlanInputs inputs, const MemoryBudget& budget) {
+  const int64_t replicas = inputs.replicas;
+  const int64_t total = rules.total_batch_size / replicas, images = inputs.train_images;
+  int64_t most = inputs.on_cpu() ? kUsefulOnCpu : kUsefulOnDevice;
+  if (total > 0) {
+    most = std::min(most, total);
+  } else {
+    most = std::clamp<int64_t>(images / (kUpdatesPerEpoch * inputs.accumulation_steps * replicas), 1, most);
+  }
+  if (!rules.val_batch_is_given) inputs.val_batch_size = most;
+  const double margin = inputs.on_cpu() ? kCpuMargin : kDeviceMargin;
+  int64_t batch = largest_batch(inputs, budget, most, margin);
+  if (batch == 0) {
+    throw Error(ErrorKind::out_of_memory, "not even one image fits: " + shortage(make_memory_plan(inputs), budget),
+                "choose a smaller --img-size or --model, or fewer --num-workers");
+  }
+  const bool is_capped = batch == most;
+  if (total > 0) {
+    while (total % batch != 0) --batch;
+  } else {
+    if (batch > 8) batch -= batch % 8;
+    if (images % batch == 1 && batch > 2 && rules.keeps_any_last_batch) --batch;  // no last batch of one image
+  }
+  const MemoryPlan plan = make_memory_plan([&] {
+    inputs.batch_size = batch;
+    inputs.val_batch_size = std::min(inputs.val_batch_size, batch);
+    return inputs;
+  }());
+  const int64_t bytes = inputs.on_cpu() ? plan.host_bytes : plan.device_bytes;
+  const std::string why = !is_capped        ? format("the largest that fits with {:.0f} % to spare", 100 * margin)
+                          : inputs.on_cpu() ? "a larger batch gains nothing on a CPU, or leaves few updates per epoch"
+                                            : "a larger batch leaves few updates per epoch";
+  return {batch, format("{}: {} in all", why, core::bytes_text(static_cast<double>(bytes)))};
 }
 
 }  // namespace stoker::plan

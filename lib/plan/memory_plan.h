@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run is going to hold in memory, by line, from sizes that are given: arithmetic, words and JSON. Nothing here
+// The predicted memory of a run, by line, from given sizes: arithmetic, words and JSON. Nothing here
 // measures, allocates or prints.
 #pragma once
 
@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "config/facts.h"
+#include "config/options.h"
 #include "core/text/json.h"
 #include "engine/memory/allocation_trace.h"
 
 namespace stoker::plan {
 
-/// What a plan is made from. Sizes are bytes.
+/// The inputs of a plan. Sizes are bytes.
 struct PlanInputs {
   std::string device = "cpu";                  ///< "cpu" or "cuda:0"
   int64_t batch_size = 1, val_batch_size = 1;  ///< images
@@ -37,7 +39,7 @@ struct PlanInputs {
   int64_t highest_so_far_bytes = 0;  ///< that the process has held at once before this plan
   int64_t proof_bytes = 0;           ///< that this process and the one that proves the libraries hold, before training
   bool resumes = false;              ///< a checkpoint is read before training begins
-  /// What one batch of training and one of evaluation of `images` images take: input, activations and, of training,
+  /// The memory of one batch of training and one of evaluation of `images` images: input, activations and, of training,
   /// gradients. Empty: not known.
   std::function<int64_t(int64_t images)> training_bytes, evaluation_bytes;
   /// On the CPU, where it is known: how far the memory grows that batches of such sizes are worked on in, their inputs
@@ -62,7 +64,7 @@ struct MemoryPlan {
 };
 MemoryPlan make_memory_plan(const PlanInputs& inputs);
 
-/// What there is. 0: not known, and then nothing is refused.
+/// The available memory. 0: unknown, and then nothing is refused.
 struct MemoryBudget {
   int64_t host_held_bytes = 0;  ///< by this process now
   int64_t host_free_bytes = 0;  ///< that it can take besides
@@ -72,7 +74,7 @@ struct MemoryBudget {
 std::string shortage(const MemoryPlan& plan, const MemoryBudget& budget);
 /// The least change that fits, as flags: without a cache, the largest batch, fewer workers, all of it. "" when there is
 /// none.
-std::string largest_that_fits(const PlanInputs& inputs, const MemoryBudget& budget);
+std::string largest_fitting_change(const PlanInputs& inputs, const MemoryBudget& budget);
 /// The largest batch in [1, most] that leaves `margin` (a share) of what there is; 0 when not even one image
 /// fits. Evaluation takes no larger batches than training then.
 int64_t largest_batch(PlanInputs inputs, const MemoryBudget& budget, int64_t most, double margin);
@@ -84,5 +86,30 @@ std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& 
 /// {"host": {"bytes": ..., "free_bytes": ..., "lines": [{"name", "bytes", "detail"}]}, "device": ...,
 /// "checkpoint_bytes": ...}
 core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& budget);
+
+// Refuses runs that do not fit in memory.
+
+/// Checkpoints on disk at once: those that pruning leaves, and the one that is written before it.
+int64_t most_checkpoints(const config::ResolvedRunOptions& options);
+
+/// Throws Error{out_of_memory} with the largest training that fits. `plan_check` false: it is a warning only.
+void require_enough_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check);
+/// Throws Error{out_of_memory} with the largest evaluation batch that may fit. `plan_check` false: it is a warning
+/// only.
+void require_evaluation_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check);
+
+// The batch that `auto` takes.
+
+/// The inputs of the choice of a batch besides memory.
+struct BatchRules {
+  int64_t total_batch_size = 0;       ///< images that an update is to have; 0: as many as it gets
+  bool val_batch_is_given = false;    ///< else evaluation has batches of the same size
+  bool keeps_any_last_batch = false;  ///< the last batch of an epoch is trained on, whatever its size
+};
+
+/// The value of batch-size auto: the largest that fits with a margin, that divides total-batch-size where one
+/// is given, and that is no larger than is useful (docs/how-to/fit-memory.md). Throws Error{out_of_memory}
+/// when no image fits.
+config::Measured<int64_t> choose_batch(const BatchRules& rules, PlanInputs inputs, const MemoryBudget& budget);
 
 }  // namespace stoker::plan

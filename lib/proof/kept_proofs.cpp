@@ -99,7 +99,7 @@ bool is_private(const std::string& path) {
 }
 
 Json subject(const Json& machine, const Request& request, const Remedy& before) {
-  return {{"format", kFormat}, {"machine", machine}, {"request", to_json(request)}, {"before", to_json(before)}};
+  return {{"format", kFormat}, {"machine", machine}, {"request", request}, {"before", before}};
 }
 
 std::string file_name(const Json& of) { return core::hash_hex(of.dump()) + ".json"; }
@@ -144,7 +144,7 @@ std::optional<Proof> KeptProofs::find(const Json& machine, const Request& reques
     constexpr int kMostNesting = 16;
     const Json kept = core::parse_json(core::read_file(path, kMostBytes), path, kMostNesting);
     if (kept.at("subject") != wanted) return std::nullopt;
-    Proof proof = proof_from_json(kept.at("proof"));
+    Proof proof = kept.at("proof").get<Proof>();
     proof.was_kept = true;
     return proof.is_right ? std::optional<Proof>(proof) : std::nullopt;
   } catch (const std::exception& error) {
@@ -160,7 +160,7 @@ void KeptProofs::keep(const Json& machine, const Request& request, const Remedy&
     fs::create_directories(fs::path(folder_).parent_path());
     if (::mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST) return;
     if (!is_private(folder_)) return;
-    const Json file = {{"subject", of}, {"proof", to_json(proof)}};
+    const Json file = {{"subject", of}, {"proof", proof}};
     core::write_file_atomically(folder_ + "/" + file_name(of), file.dump(1) + "\n", /*durable=*/false);
     leave_few(folder_);
   } catch (const std::exception& error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was proven on this machine, kept in files so that the next start takes milliseconds. Never needed: what cannot
+// Proofs of this machine, kept in files so that the next start takes milliseconds. Never needed: what cannot
 // be read or written is proven again.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace stoker::proof {
 
-/// What results of libraries depend on besides the request: the processor with its microcode and caches, the libraries
+/// The key of a proof besides the request: the processor with its microcode and caches, the libraries
 /// that are loaded, `program`, `device_text`, and the variables of the environment that libraries read.
 core::Json computing_machine(const std::string& program, const std::string& device_text);
 

@@ -87,7 +87,7 @@ class Prover {
     if (best.is_found()) proof.remedy = best.remedy;
   }
 
-  /// What one way came to for the operations of a family that are wrong.
+  /// The results of one alternative for the wrong operations of a family.
   struct OfFamily {
     std::set<std::string> right;  ///< of them, which are right in this way
     double seconds = 0;
@@ -101,7 +101,8 @@ class Prover {
     }
     Remedy remedy = before_;
     std::map<std::string, double> fastest;
-    for (const Way way : {Way::sliced, Way::without_onednn, Way::in_float32, Way::own_product}) {
+    for (const Alternative way :
+         {Alternative::sliced, Alternative::without_onednn, Alternative::in_float32, Alternative::own_product}) {
       for (const auto& [family, result] : in_way(way, open)) {
         const auto found = fastest.find(family);
         const bool is_faster = found == fastest.end() || result.seconds < found->second;
@@ -113,7 +114,7 @@ class Prover {
     if (fastest.size() == open.size()) consider_whole(remedy, best);
   }
 
-  std::map<std::string, OfFamily> in_way(Way way, const std::map<std::string, std::set<std::string>>& open) {
+  std::map<std::string, OfFamily> in_way(Alternative way, const std::map<std::string, std::set<std::string>>& open) {
     Remedy trying = before_;
     std::set<std::string> ids;
     for (const auto& [family, some] : open) {
@@ -148,33 +149,6 @@ class Prover {
 
 Proof prove(const Request& request, const Remedy& before, const ProverSettings& settings) {
   return Prover(request, before, settings).run();
-}
-
-core::Json to_json(const Proof& proof) {
-  core::Json faults = core::Json::array();
-  for (const Fault& fault : proof.faults) {
-    faults.push_back({{"operation", fault.operation}, {"library", fault.library}, {"what", fault.what}});
-  }
-  return {{"is_right", proof.is_right},       {"remedy", to_json(proof.remedy)}, {"faults", faults},
-          {"obstacle", proof.obstacle},       {"untried", proof.untried},        {"operations", proof.operations},
-          {"worst_ratio", proof.worst_ratio}, {"seconds", proof.seconds},        {"peak_bytes", proof.peak_bytes}};
-}
-
-Proof proof_from_json(const core::Json& json) {
-  Proof proof;
-  json.at("is_right").get_to(proof.is_right);
-  proof.remedy = remedy_from_json(json.at("remedy"));
-  for (const core::Json& fault : json.at("faults")) {
-    proof.faults.push_back({fault.at("operation").get<std::string>(), fault.at("library").get<std::string>(),
-                            fault.at("what").get<std::string>()});
-  }
-  json.at("obstacle").get_to(proof.obstacle);
-  json.at("untried").get_to(proof.untried);
-  json.at("operations").get_to(proof.operations);
-  json.at("worst_ratio").get_to(proof.worst_ratio);
-  json.at("seconds").get_to(proof.seconds);
-  json.at("peak_bytes").get_to(proof.peak_bytes);
-  return proof;
 }
 
 }  // namespace stoker::proof

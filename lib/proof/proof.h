@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves in another process that libraries compute a network's operations rightly on this machine, and finds another
+// Proves in another process that libraries compute a network's operations correctly on this machine, and finds another
 // way to compute those that are wrong.
 #pragma once
 
@@ -32,15 +32,14 @@ struct Proof {
   bool was_kept = false;      ///< read from where an earlier proof was kept
 };
 
-core::Json to_json(const Proof& proof);
-/// Throws what nlohmann::json throws for a text that to_json() did not write.
-Proof proof_from_json(const core::Json& json);
+STOKER_JSON_FIELDS(Fault, operation, library, what)
+STOKER_JSON_FIELDS(Proof, is_right, remedy, faults, obstacle, untried, operations, worst_ratio, seconds, peak_bytes)
 
 struct ProverSettings {
   std::string program{};          ///< path of stoker-prove
   bool compares_all = false;      ///< every element instead of a sample
   bool may_limit_isa = true;      ///< oneDNN has not computed in this process yet
-  double patience_seconds = 120;  ///< without a sign of life until an operation counts as hanging
+  double patience_seconds = 120;  ///< without progress until an operation counts as hanging
 };
 
 /// Tries all operations with `before`, what this process computes with already; where some are wrong, finds the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be proven: a network, and the passes that a run will make with it. Travels to another process as JSON.
+// The request for a proof: a network, and the passes that a run will make with it. Travels to another process as JSON.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,13 @@
 
 #include "core/text/json.h"
 #include "model/image_model.h"
+
+namespace stoker::model {
+
+STOKER_JSON_FIELDS(ModelSpec, name, in_chans, num_classes, img_size, width, backbone, lstm_channels, drop_rate,
+                   drop_path_rate, zero_init_residual, same_padding)
+
+}  // namespace stoker::model
 
 namespace stoker::proof {
 
@@ -37,8 +44,8 @@ struct Request {
   std::vector<Pass> passes;
 };
 
-core::Json to_json(const Request& request);
-/// Throws what nlohmann::json throws for a text that to_json() did not write.
-Request request_from_json(const core::Json& json);
+STOKER_JSON_FIELDS(Pass, trains, images, autocast, channels_last, threads)
+STOKER_JSON_FIELDS(Request, network, network_digest, freeze, trusts_network_file, input, device, deterministic, tf32,
+                   passes)
 
 }  // namespace stoker::proof

@@ -10,7 +10,7 @@
 #include "core/log.h"
 #include "core/system/machine.h"
 #include "proof/kept_proofs.h"
-#include "proof/operation/library.h"
+#include "proof/operation/operation.h"
 #include "proof/remedy/cache_sizes.h"
 
 namespace stoker::proof {
@@ -28,10 +28,10 @@ Request of_pass(const Request& request, const Pass& pass) {
   return one;
 }
 
-/// What is compared with other requests.
+/// The key of a request.
 std::vector<core::Json> by_pass(const Request& request) {
   std::vector<core::Json> each;
-  for (const Pass& pass : request.passes) each.push_back(to_json(of_pass(request, pass)));
+  for (const Pass& pass : request.passes) each.push_back(of_pass(request, pass));
   return each;
 }
 
@@ -58,7 +58,7 @@ double patience_seconds() {
 
 bool has_hung(const Proof& proof) {
   return std::any_of(proof.faults.begin(), proof.faults.end(),
-                     [](const Fault& fault) { return fault.what.rfind("no sign of life", 0) == 0; });
+                     [](const Fault& fault) { return fault.what.rfind("no answer", 0) == 0; });
 }
 
 Proof proven_now(const Request& request, const Remedy& before, const ProverSettings& settings) {
@@ -73,7 +73,7 @@ Proof proven_now(const Request& request, const Remedy& before, const ProverSetti
   }
 }
 
-/// What earlier starts have proven of all passes together; nothing where that is not kept, and then `open` loses the
+/// The proofs of earlier starts for all passes together; nothing where that is not kept, and then `open` loses the
 /// passes that were proven by themselves without a remedy: with one all are proven together.
 std::optional<Proof> known(const KeptProofs& kept, const core::Json& machine, const Remedy& before, Request& open) {
   if (auto all = kept.find(machine, open, before)) return all;
@@ -123,7 +123,7 @@ Proof found(Request request, Effort effort, const std::string& program, const st
                                  : "";
   const bool is_reduced = fault.operation.find("float16") != std::string::npos;  // bfloat16, too
   throw core::Error(core::ErrorKind::backend,
-                    format("{} computes wrongly on this machine: {}: {}{}; no other way to compute it is right",
+                    format("{} computes wrongly on this machine: {}: {}{}; no alternative is right",
                            fault.library.empty() ? "a library" : fault.library, fault.operation, fault.what, others),
                     format("{}install another version of the library or use another machine; --prove-backend off "
                            "trains on wrong numbers, which is recorded",
@@ -170,31 +170,13 @@ void prove_and_apply(const Request& request, Effort effort, const std::string& p
   for (core::Json& pass : by_pass(open)) proven.push_back(std::move(pass));
 }
 
-std::string standing_json() {
-  Proof proof;
-  proof.is_right = true;
-  proof.remedy = now.remedy;
-  proof.faults = now.faults;
-  proof.operations = now.operations;
-  proof.untried = now.untried;
-  proof.seconds = now.seconds;
-  proof.peak_bytes = now.peak_bytes;
-  return core::Json({{"was_off", now.was_off},
-                     {"unproven", now.unproven},
-                     {"was_kept", now.was_kept},
-                     {"proof", to_json(proof)}})
-      .dump();
-}
+std::string standing_json() { return core::Json(now).dump(); }
 
 void follow(const std::string& json) {
   constexpr int kMostNesting = 16;
-  const core::Json given = core::parse_json(json, "what rank 0 has proven", kMostNesting);
-  now = Standing();
-  take(proof_from_json(given.at("proof")));
-  given.at("was_off").get_to(now.was_off);
-  given.at("unproven").get_to(now.unproven);
-  given.at("was_kept").get_to(now.was_kept);
+  now = core::parse_json(json, "what rank 0 has proven", kMostNesting).get<Standing>();
   now.peak_bytes = 0;  // of the other rank
+  if (!now.remedy.is_empty()) apply(now.remedy);
 }
 
 std::string summary_text(const Standing& standing) {

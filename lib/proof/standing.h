@@ -15,7 +15,7 @@ enum class Effort { off, automatic, full };
 
 struct Standing {
   bool was_off = false;       ///< --prove-backend off
-  std::string unproven{};     ///< why nothing was proven although it was asked for; empty: it was
+  std::string unproven{};     ///< why nothing was proven although it was requested; empty: it was
   Remedy remedy;              ///< in force
   std::vector<Fault> faults;  ///< that it is for
   int64_t operations = 0;     ///< proven, distinct ones
@@ -24,6 +24,8 @@ struct Standing {
   int64_t peak_bytes = 0;     ///< that this process and that of a proof held together; 0: nothing was tried
   bool was_kept = false;      ///< all of it was read from files
 };
+STOKER_JSON_FIELDS(Standing, was_off, unproven, remedy, faults, operations, untried, seconds, peak_bytes, was_kept)
+
 const Standing& standing();
 
 /// Proves the request unless this process or the file of an earlier proof has done so, and computes with the
@@ -36,9 +38,9 @@ void prove_and_apply(const Request& request, Effort effort, const std::string& p
 std::string standing_json();
 void follow(const std::string& json);
 
-/// One line: "61 operations are computed rightly (1.2 s)"; "not proven: ...".
+/// One line: "61 operations are computed correctly (1.2 s)"; "not proven: ...".
 std::string summary_text(const Standing& standing);
-/// What was wrong and what is used instead, in one line; empty where nothing was.
+/// The faults and the alternatives in use, in one line; empty where there were none.
 std::string warning_text(const Standing& standing);
 
 }  // namespace stoker::proof

@@ -10,7 +10,7 @@
 
 #include "core/format.h"
 #include "core/log.h"
-#include "core/system/piped_child.h"
+#include "core/system/child_process.h"
 
 namespace stoker::proof {
 namespace {
@@ -68,7 +68,7 @@ class Attempt {
     }
     const bool hangs = child_.hangs();
     const int code = child_.wait();
-    error_ = hangs ? core::format("no sign of life for {:.0f} s", patience_) : signal_text(code);
+    error_ = hangs ? core::format("no answer for {:.0f} s", patience_) : signal_text(code);
     was_killed_ = !hangs && code == 128 + SIGKILL;
     return End::crashed;
   }
@@ -92,7 +92,7 @@ class Attempt {
     Tried& tried = trial.operations[key_];
     tried.family = event["family"].get<std::string>();
     for (const Json& name : event["ways"]) {
-      if (const auto way = way_of(name.get<std::string>())) tried.ways.insert(*way);
+      if (const auto way = alternative_of(name.get<std::string>())) tried.ways.insert(*way);
     }
     tried.text = event["text"].get<std::string>();
     tried.library = event["library"].get<std::string>();
@@ -149,8 +149,8 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
     }
     std::set<std::string> skipped;
     for (const auto& [key, done] : trial.operations) skipped.insert(key);
-    const Json order = {{"request", to_json(request)},
-                        {"remedy", to_json(remedy)},
+    const Json order = {{"request", request},
+                        {"remedy", remedy},
                         {"compares_all", settings.compares_all},
                         {"skip", skipped},
                         {"only", only},
@@ -170,7 +170,7 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
     if (attempt.key().empty()) {
       const std::string where =
           core::format("{} in {}", attempt.error(), attempt.in_pass().empty() ? "the network" : attempt.in_pass());
-      const bool has_crashed = attempt.error().rfind("SIG", 0) == 0 || attempt.error().rfind("no sign", 0) == 0;
+      const bool has_crashed = attempt.error().rfind("SIG", 0) == 0 || attempt.error().rfind("no answer", 0) == 0;
       if (!has_crashed) {
         trial.obstacle = attempt.error();
         return trial;

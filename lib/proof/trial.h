@@ -14,8 +14,8 @@ namespace stoker::proof {
 
 struct Tried {
   std::string family, text, library;
-  std::set<Way> ways;  ///< that may help it
-  int64_t calls = 0;   ///< in the passes of the request
+  std::set<Alternative> ways;  ///< that may help it
+  int64_t calls = 0;           ///< in the passes of the request
   bool is_right = false, was_refused = false;
   std::string fault{};  ///< what is wrong; "SIGFPE" and the like for a crash
   double ratio = 0, seconds = 0;
@@ -38,7 +38,7 @@ struct Patience {
   bool ends_at_fault = false;                                     ///< at the first operation that is wrong
 };
 
-/// What operations have in common that one fault of a library may hit: when some of a kind have ended the process, the
+/// The kind of operations that one fault of a library may affect: when some of a kind have ended the process, the
 /// rest of it counts as wrong without being tried.
 inline const std::string kUntried = "not tried: others of its kind ended the process";
 std::string kind_of(const std::string& family, const std::string& library);

@@ -16,13 +16,12 @@
 #include "core/system/machine.h"
 #include "core/text/json.h"
 #include "engine/device/device.h"
-#include "engine/device/out_of_memory.h"
 #include "engine/device/precision.h"
 #include "model/freeze.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
 #include "proof/operation/capture.h"
-#include "proof/operation/library.h"
+#include "proof/operation/operation.h"
 #include "proof/operation/replay.h"
 #include "proof/remedy/remedy.h"
 #include "proof/request.h"
@@ -34,20 +33,19 @@ namespace {
 
 using core::Json;
 
-std::vector<std::string> names_of(const std::vector<Way>& ways) {
+std::vector<std::string> names_of(const std::vector<Alternative>& ways) {
   std::vector<std::string> names;
-  for (const Way way : ways) names.push_back(name_of(way));
+  for (const Alternative way : ways) names.push_back(name_of(way));
   return names;
 }
 
 class Worker {
  public:
-  Worker(const Json& order, std::FILE* out)
-      : order_(order), request_(request_from_json(order.at("request"))), out_(out) {}
+  Worker(const Json& order, std::FILE* out) : order_(order), request_(order.at("request").get<Request>()), out_(out) {}
 
   int run() {
     if (request_.trusts_network_file) model::trust_network_files();
-    apply(remedy_from_json(order_.at("remedy")));
+    apply(order_.at("remedy").get<Remedy>());
     device_ = engine::open_device(request_.device);
     torch::manual_seed(1);
     network_ = model::make_model(request_.network);
@@ -62,7 +60,7 @@ class Worker {
     size_t count = 0;
     for (const auto& [threads, some] : operations) count += some.by_key().size();
     write({{"operations", count}});
-    apply(remedy_from_json(order_.at("remedy")));
+    apply(order_.at("remedy").get<Remedy>());
     for (const auto& [threads, some] : operations) try_all(some, threads);
     write({{"done", true}, {"peak_bytes", core::read_process_memory().peak_resident_bytes}});
     return core::kExitOk;
@@ -70,7 +68,7 @@ class Worker {
 
  private:
   void write(const Json& line) {
-    std::fputs((line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), out_);
+    std::fputs((core::json_line(line) + "\n").c_str(), out_);
     std::fflush(out_);
   }
 
@@ -142,7 +140,7 @@ class Worker {
     for (torch::Tensor& parameter : network_->parameters()) parameter.mutable_grad().reset();
   }
 
-  /// What is far too large must not drive other work out of memory: the plan reports that it does not fit.
+  /// A network that is far too large must not drive other work out of memory: the plan reports that it does not fit.
   static bool has_memory_for(const Operation& operation) {
     constexpr int64_t kCopies = 8;  // arguments, two results, and both as float32
     const int64_t available = core::read_machine_facts().ram_available_bytes;
@@ -164,7 +162,7 @@ class Worker {
       write({{"begin", id},
              {"family", family_of(counted.operation)},
              {"text", text_of(counted.operation) + ", " + core::counted(threads, "thread")},
-             {"ways", names_of(ways_for(counted.operation))},
+             {"ways", names_of(alternatives_for(counted.operation))},
              {"library", library_of(counted.operation)},
              {"calls", counted.calls}});
       settings.seed = core::hash64(id);
@@ -208,7 +206,7 @@ int work(const std::string& order, std::FILE* out) {
     return Worker(core::parse_json(order, "the order", kMostNesting), out).run();
   } catch (const std::exception& error) {
     const Json line = {{"error", engine::short_text_of(error)}, {"out_of_memory", engine::is_out_of_memory(error)}};
-    std::fputs((line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), out);
+    std::fputs((core::json_line(line) + "\n").c_str(), out);
     std::fflush(out);
     return core::kExitOk + 1;
   }

@@ -2,11 +2,12 @@
 #include "statistics/bootstrap.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/rng.h"
 #include "core/system/worker_pool.h"
-#include "statistics/normal.h"
 
 namespace stoker::statistics {
 namespace {
@@ -26,7 +27,7 @@ void leave_out(int64_t group, int64_t groups, std::vector<uint32_t>& weights) {
   for (size_t i = static_cast<size_t>(group); i < weights.size(); i += static_cast<size_t>(groups)) weights[i] = 0;
 }
 
-/// Of sorted values, between neighbours in proportion, as numpy.percentile has it.
+/// A percentile of sorted values, between neighbours in proportion, as numpy.percentile has it.
 double quantile(const std::vector<double>& sorted, double share) {
   const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(place);
@@ -104,8 +105,8 @@ std::vector<Interval> bootstrap(int64_t samples, size_t figures, const Statistic
   return intervals;
 }
 
-std::vector<double> chance_of_difference(int64_t samples, size_t figures, const Statistic& statistic,
-                                         const BootstrapSettings& settings) {
+std::vector<double> difference_p_values(int64_t samples, size_t figures, const Statistic& statistic,
+                                        const BootstrapSettings& settings) {
   std::vector<double> chances(figures, std::numeric_limits<double>::quiet_NaN());
   if (samples < 1 || settings.resamples < 1) return chances;
   const auto n = static_cast<size_t>(samples);
@@ -159,6 +160,51 @@ Interval wilson_interval(int64_t hits, int64_t samples, double level) {
   const double middle = (share + z * z / (2 * n)) / (1 + z * z / n);
   const double half = z / (1 + z * z / n) * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
   return {hits == 0 ? 0 : middle - half, hits == samples ? 1 : middle + half};  // exact at the ends
+}
+
+namespace {
+
+constexpr double kSqrtTwo = 1.41421356237309504880;
+constexpr double kTwoPi = 6.28318530717958647693;
+
+template <size_t kCount>
+double polynomial(const std::array<double, kCount>& coefficients, double x) {
+  double value = 0;
+  for (const double coefficient : coefficients) value = value * x + coefficient;
+  return value;
+}
+
+double first_guess(double p) {
+  constexpr std::array<double, 6> kMiddle = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
+                                             1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
+  constexpr std::array<double, 6> kUnderMiddle = {-5.447609879822406e+01, 1.615858368580409e+02,
+                                                  -1.556989798598866e+02, 6.680131188771972e+01,
+                                                  -1.328068155288572e+01, 1};
+  constexpr std::array<double, 6> kTail = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
+                                           -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};
+  constexpr std::array<double, 5> kUnderTail = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
+                                                3.754408661907416e+00, 1};
+  constexpr double kTailBegins = 0.02425;
+  if (p < kTailBegins) {
+    const double q = std::sqrt(-2 * std::log(p));
+    return polynomial(kTail, q) / polynomial(kUnderTail, q);
+  }
+  if (p > 1 - kTailBegins) return -first_guess(1 - p);
+  const double q = p - 0.5;
+  return q * polynomial(kMiddle, q * q) / polynomial(kUnderMiddle, q * q);
+}
+
+}  // namespace
+
+double normal_below(double x) { return 0.5 * std::erfc(-x / kSqrtTwo); }
+
+double normal_quantile(double p) {
+  if (p <= 0) return -std::numeric_limits<double>::infinity();
+  if (p >= 1) return std::numeric_limits<double>::infinity();
+  const double x = first_guess(p);
+  const double error = normal_below(x) - p;
+  const double step = error * std::sqrt(kTwoPi) * std::exp(x * x / 2);
+  return x - step / (1 + x * step / 2);
 }
 
 }  // namespace stoker::statistics

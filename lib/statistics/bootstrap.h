@@ -36,19 +36,27 @@ std::vector<Interval> bootstrap(int64_t samples, size_t figures, const Statistic
 /// The interval from a figure, what it is in resamples, and what it is without each group. Either may hold NaNs.
 Interval bca_interval(double figure, std::vector<double> resampled, const std::vector<double>& left_out, double level);
 
-/// Of the difference between two shares of the same samples: `first_alone` samples have the property for the first
-/// only, `second_alone` for the second only. Wilson's intervals of both, put together by Newcombe's rule ("Improved
-/// confidence intervals for the difference between binomial proportions based on paired data", 1998).
+/// The interval of the difference between two shares of the same samples: `first_alone` samples have the property for
+/// the first only, `second_alone` for the second only. Wilson's intervals of both, put together by Newcombe's rule
+/// ("Improved confidence intervals for the difference between binomial proportions based on paired data", 1998).
 Interval difference_interval(int64_t first_alone, int64_t second_alone, int64_t samples, double level);
 
 /// How probable a difference at least as large is between two networks that are worth the same: p of a paired test in
 /// which each sample is given to either by a coin. `statistic` is of the samples of both, first those of one, then of
 /// the other. With a share it is the sign test on the samples that differ. One p for each figure; NaN: undefined.
-std::vector<double> chance_of_difference(int64_t samples, size_t figures, const Statistic& statistic,
-                                         const BootstrapSettings& settings);
+std::vector<double> difference_p_values(int64_t samples, size_t figures, const Statistic& statistic,
+                                        const BootstrapSettings& settings);
 
-/// Of a share, `hits` of `samples`: Wilson's score interval ("Probable Inference", JASA 1927), which holds where all or
-/// none are hits, too.
+/// The interval of a share, `hits` of `samples`: Wilson's score interval ("Probable Inference", JASA 1927), which holds
+/// where all or none are hits, too.
 Interval wilson_interval(int64_t hits, int64_t samples, double level);
+
+// The standard normal distribution.
+
+/// Probability of a value up to x.
+double normal_below(double x);
+/// Its inverse, p in [0, 1]; infinite at the ends. Acklam's rational approximation ("An algorithm for computing the
+/// inverse normal cumulative distribution function", 2003) and one step of Halley: 15 digits.
+double normal_quantile(double p);
 
 }  // namespace stoker::statistics

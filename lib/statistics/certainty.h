@@ -2,18 +2,49 @@
 // How sure the figures of an evaluation are, and whether one network is better than another on the same samples.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "statistics/bootstrap.h"
-#include "statistics/calibration.h"
-#include "statistics/evaluated_samples.h"
 #include "statistics/thresholds.h"
+#include "statistics/weighted_metrics.h"
 
 namespace stoker::statistics {
 
-struct SureMetric {
+// Whether predictions with 80 % confidence are right in 80 of 100 cases.
+
+/// Answers whose confidence lies in (low, high], the first bin from 0 on.
+struct ReliabilityBin {
+  double low = 0, high = 1;
+  int64_t answers = 0;
+  double confidence = 0;    ///< mean; NaN where the bin is empty
+  double right = 0;         ///< share; NaN where the bin is empty
+  Interval right_interval;  ///< Wilson's, 95 %
+};
+
+struct Calibration {
+  /// Expected calibration error, 0 to 1: mean over answers of |confidence - share that is right| of their bin (Naeini,
+  /// Cooper, Hauskrecht, AAAI 2015; Guo et al., ICML 2017).
+  double ece = 0;
+  /// The ece that a perfectly calibrated network exceeds in 5 of 100 cases on the same number of answers: an ece below
+  /// it is not a finding.
+  double chance_ece = 0;
+  double confidence = 0, right = 0;  ///< means over all answers
+  std::vector<ReliabilityBin> bins;
+};
+
+inline constexpr int kReliabilityBins = 15;
+
+/// confidence [n] in [0, 1]; right [n], 0 or 1. All 0 for no answer.
+Calibration calibration_of(const std::vector<float>& confidence, const std::vector<uint8_t>& right, uint64_t seed,
+                           int bins = kReliabilityBins);
+/// Confidence of the predicted class (multiclass), of the probability that is given to a positive (binary; multilabel:
+/// of all labels together). Not for tasks that learn numbers.
+Calibration calibration_of(const EvaluatedSamples& samples, uint64_t seed);
+
+struct MetricEstimate {
   std::string name;  ///< as in WeightedMetrics
   double value = 0;
   Interval interval;
@@ -23,7 +54,7 @@ struct SureMetric {
 struct Certainty {
   int64_t samples = 0;
   BootstrapSettings settings;
-  std::vector<SureMetric> metrics;          ///< "loss" first
+  std::vector<MetricEstimate> metrics;      ///< "loss" first
   std::optional<Calibration> calibration;   ///< not of tasks that learn numbers
   std::vector<LabelThresholds> thresholds;  ///< binary, multilabel
 };
@@ -51,7 +82,7 @@ Certainty certainty_of(const EvaluatedSamples& samples, const BootstrapSettings&
 
 /// Each resample draws samples for both, so that what is hard for both cancels out. Of few samples that differ
 /// resamples agree too much: an interval is without 0 only where a paired test, exact for any number of them, agrees
-/// (chance_of_difference()), and a share on which fewer than 20 samples differ gets difference_interval(). Of the
+/// (difference_p_values()), and a share on which fewer than 20 samples differ gets difference_interval(). Of the
 /// same task; samples are matched by their index. Throws core::StopRequested.
 Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second, const BootstrapSettings& settings);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/work_on_devices.h"
 
-#include "core/crash/fault_signals.h"
+#include "core/crash/signal_stack.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -24,21 +24,22 @@ std::string stopped_elsewhere(const Error& error) {
 }
 
 /// Whether this rank reports the lost one to the user: the first that can.
-bool reports_lost(const std::string& lost, const RankPlace& place) {
+bool reports_lost(const std::string& lost, const RankLocation& place) {
   const bool is_root = lost.find("rank 0 ") != std::string::npos && lost.find(" failed: ") == std::string::npos;
   return place.starter != "train" && place.rank == (is_root ? 1 : 0);
 }
 
 /// Before anything was trained: nothing to save.
-Outcome stopped_before(const std::string& signal, const RankPlace& place, int64_t stop_exit_code) {
+Outcome stopped_before(const std::string& signal, const RankLocation& place, int64_t stop_exit_code) {
   const int code = signal == "INT" ? core::kExitInterrupted : static_cast<int>(stop_exit_code);
   return {code, place.rank == 0 ? "signal:" + signal : ""};
 }
 
 }  // namespace
 
-Outcome work_with_others(const config::Options& options, const RankPlace& place, const RankWork& work) {
+Outcome work_as_rank(const config::Options& options, const RankLocation& place, const RankWork& work) {
   set_rank_of_crashes(place.rank);
+  if (place.rank != 0) core::set_console_level(core::LogLevel::warning);  // until rank 0 is there
   // The starter reports a lost rank, and writes the last line after the messages of all ranks.
   const bool has_starter = place.starter == "train";
   const auto end_quietly = [](const Error& error) {
@@ -48,6 +49,7 @@ Outcome work_with_others(const config::Options& options, const RankPlace& place,
   try {
     const JoinedRanks ranks(place, options.device.exchange_timeout_seconds,
                             static_cast<int>(options.run.stop_exit_code));
+    if (place.rank != 0) core::set_console_level(core::LogLevel::error);  // its lines are in train.rank-N.log
     try {
       Outcome outcome = work(ranks);
       if (place.rank != 0) outcome.reason.clear();
@@ -79,17 +81,17 @@ Outcome work_with_others(const config::Options& options, const RankPlace& place,
 Outcome work_on_devices(const char* const* argv, config::Options& options, const RankWork& work, bool only_plans,
                         const RankCheck& check) {
   const auto devices = static_cast<int>(options.device.devices.count);
-  const std::optional<RankPlace> place =
-      only_plans ? std::nullopt : rank_place(process_environment, {devices, options.device.listen});
+  const std::optional<RankLocation> place =
+      only_plans ? std::nullopt : rank_location(process_environment, {devices, options.device.listen});
   if (place) {
     if (check) check(place->size, format("the {} ranks of {}", place->size, place->starter));
-    return work_with_others(options, *place, work);
+    return work_as_rank(options, *place, work);
   }
   if (devices == 1) return work(JoinedRanks());
   if (check) check(devices, format("devices {}", devices));
   config::choose_device(options.device, machine_with_accelerators());  // refuses for all ranks
   if (only_plans) {
-    RankPlace first;  // with its share of the machine, without the others
+    RankLocation first;  // with its share of the machine, without the others
     first.size = first.local_size = devices;
     return work(JoinedRanks(first, nullptr));
   }

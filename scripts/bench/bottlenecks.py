@@ -93,7 +93,7 @@ class Case:
     hogs: int = 0          # other processes that compute all the time
     remedy: str = "option"  # "option": the flag that was named; "stop-hogs"; "next-epoch": it passes by itself; "other-blas"
     pinned: bool = False   # hogs stay on the first CPU
-    seconds: float = 0     # of training; 0: as asked for
+    seconds: float = 0     # of training; 0: as requested
     also: tuple = ()       # verdicts that are right, too, where they reach their promise: another way out
     no_remedy: str = ""    # a fact that names the bottleneck where no option helps; then no gain is right, too
 
@@ -134,7 +134,7 @@ CASES = [
     Case("tiny-batch", ("launch-bound: batch too small",),
          lambda work: (on_mnist("--width", "8", "--threads", "1", "--batch-size", "2", "--val-batch-size", "256", "-j", "1"), {})),
     Case("sync-each-step", ("sync-bound",),
-         # So few images that a larger batch is no way out: an epoch would have too few updates.
+         # So few images that a larger batch is not a way out: an epoch would have too few updates.
          lambda work: (["--data-dir", str(work.small(64)), "--img-size", "32", "--in-chans", "1", "--model", "small_cnn", "--width",
                         "2", "--amp", "--threads", "1", "--batch-size", "8", "-j", "1", "--cache", "ram", "--train-crop",
                         "none", "--report-every", "1u"], {})),

@@ -5,7 +5,7 @@
     scripts/bench/overhead.py --rounds 5
 
 Instrumented: the clocks of updates and samples, resources, diagnosis, TensorBoard, summary.csv, metrics.jsonl and status.json, and
-a report as often as once a second. Uninstrumented: no listener is called and no clock is read.
+a report as often as once a second. Uninstrumented: no observer is called and no clock is read.
 
 Two processes differ by more than that: one run is instrumented in one turn and not in the next (STOKER_TEST_UNINSTRUMENTED_TURNS), and
 neighbouring turns of a fifth of a second are compared. Of their differences the fifth at either end is left out: the host

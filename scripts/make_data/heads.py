@@ -178,7 +178,7 @@ def render(rng, person, turn, place, camera, size):
     width, height = size
     image = background(rng, height, width)
     x, y = (camera @ place / place[2])[:2]
-    reach = 2.2 * camera[0, 0] * person.radii[1] / place[2]  # around the head; the body goes on below
+    reach = 2.2 * camera[0, 0] * person.radii[1] / place[2]  # around the head; the body continues below
     left, right = (int(np.clip(v, 0, width)) for v in (x - 1.2 * reach, x + 1.2 * reach))
     top = int(np.clip(y - reach, 0, height))
     columns, rows = (right - left) * SUPERSAMPLING, (height - top) * SUPERSAMPLING

@@ -36,7 +36,7 @@ def made_block(rng, count, bins, frames, positive_share, signal):
 
 
 def stored(values, args):
-    """As the options want it: uint8 covers -100 to -20 dB, with as many equal channels as asked for."""
+    """As the options want it: uint8 covers -100 to -20 dB, with as many equal channels as requested."""
     if args.dtype == "uint8":
         values = np.clip(np.rint((values + 100) * (255 / 80)), 0, 255)
     values = values.astype(args.dtype)

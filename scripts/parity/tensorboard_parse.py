@@ -3,9 +3,9 @@
 """Reads TensorBoard event files with nothing but Python: framing, checksums, protobuf wire format.
 
 usage: tensorboard_parse.py FOLDER_OR_FILE...     prints tag, step and value of every scalar that a reader keeps
-       tensorboard_parse.py --golden              prints what tests/observe/listeners/event_file_test.cpp expects
+       tensorboard_parse.py --golden              prints what tests/observe/observers/event_file_test.cpp expects
 
-A second implementation on purpose: it shares no line with lib/observe/listeners/event_file.cpp. Ends with 1 and a reason when a
+A second implementation on purpose: it shares no line with lib/observe/observers/tensorboard.cpp. Ends with 1 and a reason when a
 checksum, a frame or a message is wrong, or when a step of a tag stands there twice.
 """
 import os

@@ -241,6 +241,16 @@ TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "mo
 NETWORKS = ("small_cnn", "tiny_cnn", "peer_cnn", "resnet9", "spectrogram_cnn", "two_stream_convlstm", *TORCHVISION)
 
 
+def pad_as_tensorflow(model):
+    """--same-padding: where a convolution halves an even side, a pixel less before it."""
+    for conv in model.modules():
+        if isinstance(conv, nn.Conv2d) and conv.stride == (2, 2) and conv.padding[0] > 0:
+            (before, _), conv.padding = conv.padding, (0, 0)
+            sides = lambda size, before=before: (before - (size % 2 == 0), before)
+            conv.register_forward_pre_hook(lambda _, x, sides=sides: F.pad(x[0], sides(x[0].size(3)) + sides(x[0].size(2))))
+    return model
+
+
 def make_network(name, in_chans=3, outputs=1000, img_size=224, width=32, backbone="efficientnet_b0", lstm_channels=64):
     """A network by its name in `train list models`, with fresh weights and the names of tensors that checkpoints have. `outputs` 0
     leaves the classifier of our own networks out."""
@@ -308,7 +318,8 @@ def load_run(path, which="best", device="cpu"):
 
 # ---- preprocessing -----------------------------------------------------------------------------------------------
 
-IMAGE_ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".webp", ".tif", ".tiff")
+IMAGE_ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".webp", ".tif", ".tiff", ".gif", ".pbm", ".pgm",
+                 ".ppm", ".pnm", ".pam", ".jp2", ".j2k", ".jpc", ".jpx")
 HIGH, LOW = "hq", "lq"  # folders of a video with each frame in high and in low quality
 
 
@@ -317,17 +328,20 @@ def natural(name):
     return [(0, int(part), part) if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(name)) if part]
 
 
-def read_image(path, in_chans):
-    """A file as a PIL image, upright, gray ("L") or RGB."""
+def read_image(path, in_chans, value_range=None):
+    """A file as a PIL image, upright, gray ("L") or RGB. `value_range`: which numbers of more than 8 bits are black and white."""
     image = Image.open(path)
     if getattr(image, "n_frames", 1) > 1:
         image.seek(0)
+    if value_range and image.mode[0] not in "IF" and ";16" in str(image.tile):
+        raise ValueError(f"{path}: Pillow reads 8 of 16 bits of colours, which a range of numbers needs")
     if in_chans == 1 and image.format == "JPEG":
         image.draft("L", image.size)  # the brightness that the file stores
     image = ImageOps.exif_transpose(image)
-    if image.mode.startswith("I"):  # 16 bits
-        values = np.asarray(image).astype(np.int64)
-        image = Image.fromarray(((values + 128) // 257).clip(0, 255).astype(np.uint8))
+    if image.mode == "F" or image.mode.startswith("I"):  # 16 bits, or floats
+        values = np.asarray(image).astype(np.float64)
+        low, high = value_range or (0, 1 if image.mode == "F" else 65535)
+        image = Image.fromarray(np.rint((values - low) / (high - low) * 255).clip(0, 255).astype(np.uint8))
     if image.mode == "P" or "transparency" in image.info:
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
     if image.mode in ("RGBA", "LA"):
@@ -347,6 +361,8 @@ class Preprocessing:
         self.crop_pct = float(options["crop-pct"])
         self.mean = torch.tensor(options["mean"], dtype=torch.float32).reshape(-1, 1, 1)
         self.std = torch.tensor(options["std"], dtype=torch.float32).reshape(-1, 1, 1)
+        value_range = options.get("input-range", "full")
+        self.value_range = None if isinstance(value_range, str) else [float(value) for value in value_range]
 
     def geometry(self, width, height):
         """((width, height) to resize to, (left, top) of the window)."""
@@ -370,7 +386,7 @@ class Preprocessing:
         if self.in_chans not in (1, 3):
             raise ValueError(f"samples of {self.in_chans} channels are no pictures: give them to predict_arrays()")
         if not isinstance(image, Image.Image):
-            image = read_image(image, self.in_chans)
+            image = read_image(image, self.in_chans, self.value_range)
         return image.convert("L" if self.in_chans == 1 else "RGB")
 
     def pair(self, high, low):
@@ -436,6 +452,8 @@ class Run:
         self.views = json.loads(record.read_text(encoding="utf-8"))["input"].get("views", 1) if record.is_file() else 1
         self.model = make_network(options["model"], self.pixels.in_chans, self.outputs(), self.pixels.side, options["width"],
                                   options["backbone"], options["lstm-channels"])
+        if str(options.get("same-padding", False)).lower() == "true":
+            pad_as_tensorflow(self.model)
         average = self.folder / "model_ema.safetensors"
         weights = read_safetensors(average if average.is_file() else self.folder / "model.safetensors")
         self.model.load_state_dict(weights, strict=True)

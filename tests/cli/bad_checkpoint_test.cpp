@@ -123,7 +123,7 @@ const std::vector<BadInput>& damaged() {
       {"ManifestThatIsAnotherObject",
        named([](const Workplace& work) { work.write(std::string(kNewest) + "/manifest.json", "{\"a\": 1}\n"); }),
        kData,
-       {"checkpoint run/checkpoints/step-00000008: its manifest is not ours"}},
+       {"checkpoint run/checkpoints/step-00000008: its manifest was not written by this program"}},
       {"ManifestThatNamesAFileOutside",
        named(manifest_with("\"model.safetensors\"", "\"../../../../etc/passwd\"")),
        kData,

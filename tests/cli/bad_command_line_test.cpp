@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands on the command line and cannot be: refused before anything is read or written.
+// Invalid command lines: refused before anything is read or written.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -108,6 +108,18 @@ const std::vector<BadInput>& foreign_words() {
        beside_photos({"data=photos", "epochs=3"}),
        kUsage,
        {"hint: train --data-dir photos --epochs 3\n"}},
+      {"ProjectAloneIsTheFolderOfTheRun",
+       beside_photos({"--data-dir", "photos", "--project", "runs/x"}),
+       kUsage,
+       {"--project: unknown flag; write --run-dir runs/x", "hint: train --data-dir photos --run-dir runs/x\n"}},
+      {"ProjectAndNameAreOneFolder",
+       beside_photos({"--data-dir", "photos", "--project=runs/x", "--name", "first"}),
+       kUsage,
+       {"2 problems", "hint: train --data-dir photos --run-dir runs/x/first\n"}},
+      {"NameBesideARunDirectory",
+       beside_photos({"--data-dir", "photos", "--run-dir", "a", "name=b"}),
+       kUsage,
+       {"leave it out", "hint: train --data-dir photos --run-dir a\n"}},
       {"UnknownNetworkBesideOtherMistakes",
        words({"--model", "resnet81", "--lr", "abc", "--foo", "3"}),
        kUsage,

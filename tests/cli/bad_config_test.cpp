@@ -138,7 +138,7 @@ const std::vector<BadInput>& bad_combinations() {
       {"DeviceThatNoMachineHas",
        words(train_words({"--device", "cuda:63"})),
        kUnavailable,
-       {"device cuda:63 was asked for", "--device cpu"}},
+       {"device cuda:63 was requested", "--device cpu"}},
   };
   return all;
 }
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Content, BadConfig, ::testing::ValuesIn(bad_content()),
 INSTANTIATE_TEST_SUITE_P(File, BadConfig, ::testing::ValuesIn(bad_files()), name_of);
 INSTANTIATE_TEST_SUITE_P(Combination, BadConfig, ::testing::ValuesIn(bad_combinations()), name_of);
 
-/// LibTorch computes float16 on CPUs from 2.4 on. Both words for it are asked for here and now.
+/// LibTorch computes float16 on CPUs from 2.4 on. Both words for it are requested here and now.
 TEST(HalfPrecisionOnTheCpu, IsRefusedOrTrainedInAsLibTorchCan) {
   for (const Words& asked : {Words{"--amp", "float16"}, Words{"--fp16"}}) {
     if (STOKER_LIBTORCH_COMPUTES_FLOAT16 == 0) {
@@ -188,7 +188,7 @@ TEST(MissingDevice, IsNeverReplacedByTheCpu) {
     const Ended ended = run_without_cuda(work, asked);
     SCOPED_TRACE(story_of(asked, ended));
     EXPECT_EQ(ended.exit_code, kUnavailable);
-    EXPECT_NE(ended.err.find("was asked for, but no CUDA device is available"), std::string::npos);
+    EXPECT_NE(ended.err.find("was requested, but no CUDA device is available"), std::string::npos);
     EXPECT_EQ(last_line(ended.err), "train: exit=69 reason=error");
     EXPECT_FALSE(std::filesystem::exists(work / "run"));
   }

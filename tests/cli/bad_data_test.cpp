@@ -171,7 +171,7 @@ const std::vector<BadInput>& bad_idx() {
       {"BatchBeyondAnyMemoryAllTheSame",
        idx([](const Workplace&) {}, {"--batch-size", "1048576", "--img-size", "8192", "--no-plan-check"}),
        kOutOfMemory,
-       {"--no-plan-check goes on although ", "cannot allocate 70.4 TB for a batch of images",
+       {"continuing (--no-plan-check) although ", "cannot allocate 70.4 TB for a batch of images",
         "use a smaller --batch-size"}},
       {"LearningRateThatDiverges",
        idx([](const Workplace&) {}, {"--lr", "1e30"}),

@@ -178,7 +178,7 @@ const std::vector<BadInput>& bad_tables() {
        csv("pictures/zero.png,0\npictures/one.png,1\n"),
        kData,
        {"data/train.csv:1: the header has no column 'path'; it reads 'pictures/zero.png' and '0'",
-        "hint: the file begins with the line path,label"}},
+        "hint: first line: path,label"}},
       {"Empty", csv(""), kData, {"data/train.csv:1: the file is empty"}},
       {"HeaderOnly", csv("path,label\n"), kData, {"data/train.csv", "there are no rows after the header"}},
       {"NegativeLabel",
@@ -243,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Tree, BadImage, ::testing::ValuesIn(bad_trees()), name_
 INSTANTIATE_TEST_SUITE_P(File, BadImage, ::testing::ValuesIn(bad_images()), name_of);
 INSTANTIATE_TEST_SUITE_P(Table, BadImage, ::testing::ValuesIn(bad_tables()), name_of);
 
-/// What lies in the tree and is no image must neither hang nor stop a run.
+/// Other files in the tree must neither hang nor stop a run.
 TEST(OddData, PipesLoopsAndOtherFilesAreLeftOut) {
   const Workplace work;
   write_folders(work);

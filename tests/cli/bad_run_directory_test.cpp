@@ -89,7 +89,7 @@ const std::vector<BadInput>& bad_run_directories() {
          return train_words();
        },
        kCannotCreate,
-       {"cannot create run/.lock: Too many levels of symbolic links"}},
+       {"cannot create run/.lock: it is a symbolic link"}},
       {"FolderForTrainLog", folder_at("train.log"), kCannotCreate, {"cannot open the log file run/train.log"}},
       {"PipeForTrainLog",
        [](const Workplace& work) {
@@ -134,6 +134,13 @@ const std::vector<BadInput>& bad_run_directories() {
        },
        kConfig,
        {"log-file: run/logs/precious is not inside"}},
+      {"LogFileOfAFileThatIsNoLog",
+       [](const Workplace& work) {
+         work.write("run/bin/backup", "#!/bin/sh\n");
+         return log_file_of_a_file("run/bin/backup")(work);
+       },
+       kConfig,
+       {"log-file: run/bin/backup is there and is no log", "name another file"}},
       {"LogFileBelowAFile",
        [](const Workplace& work) {
          work.write("notes", "x");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIFF files of many bands through the program: train, evaluate, predict, check, and the odd one out.
+// multi-band TIFF files through the program: train, evaluate, predict, check, and the odd one out.
 #include <gtest/gtest.h>
 
 #include "data/made_tiff.h"
@@ -81,7 +81,7 @@ TEST_F(BandsTest, WhatIsForPicturesIsRefused) {
   for (const Words& more : {Words{"--hflip", "0.5"}, {"--train-crop", "random-resized"}, {"--img-size", "8"}}) {
     const Ended ended = run_here(train_words(more));
     EXPECT_EQ(ended.exit_code, kConfig) << ended.err;
-    EXPECT_TRUE(contains(ended.err, "but samples of HDF5 files and of many bands stay as they are")) << ended.err;
+    EXPECT_TRUE(contains(ended.err, "but samples of HDF5 and multi-band files are not")) << ended.err;
   }
   const Ended other = run_here(train_words({"--in-chans", "3"}));
   EXPECT_TRUE(contains(other.err, "in-chans is 3, but the samples have 6")) << other.err;
@@ -93,8 +93,7 @@ TEST_F(BandsTest, APictureIsNoInputOfSuchANetwork) {
   const Words words = {"predict", "run", "one.png", "--device", "cpu"};
   const Ended ended = run_here(words);
   EXPECT_EQ(ended.exit_code, kData) << story_of(words, ended);
-  EXPECT_TRUE(
-      contains(ended.err, "was trained on samples of 6 x 12 x 12 that stay as they are, but one.png holds images"))
+  EXPECT_TRUE(contains(ended.err, "was trained on samples of a fixed size, 6 x 12 x 12, but one.png holds images"))
       << ended.err;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user sees of the cache: a choice with its reason, and the same weights with it or without.
+// Visible effects of the cache: a choice with its reason, and the same weights with it or without.
 #include <gtest/gtest.h>
 
 #include "program.h"

@@ -93,7 +93,7 @@ TEST_F(ClipsTest, ANetworkOfSingleImagesIsRefusedWithBothWaysOut) {
   const Words plain = {"--data-dir", "data", "--run-dir", "run", "--model",       "small_cnn",
                        "--epochs",   "1",    "--threads", "1",   "--num-workers", "1"};
   const std::string message = fail(plain).err;
-  EXPECT_NE(message.find("small_cnn sees single images, but the data are clips of 8 frames"), std::string::npos)
+  EXPECT_NE(message.find("small_cnn takes single images, but the data are clips of 8 frames"), std::string::npos)
       << message;
   EXPECT_NE(message.find("--model two_stream_convlstm"), std::string::npos) << message;
   EXPECT_NE(message.find("--clip-frames 1"), std::string::npos) << message;

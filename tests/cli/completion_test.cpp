@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program writes about itself is understood by those it is for: bash, zsh, fish, groff.
+// Files that the program writes about itself are valid for their readers: bash, zsh, fish, groff.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ class CompletionTest : public ::testing::Test {
     ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
     work_.write(file, ended.out);
   }
-  /// What bash offers for a command line; the last word is the one that is completed.
+  /// The completions of bash for a command line; the last word is the one that is completed.
   std::string offered(const std::string& words) {
     work_.write("ask.bash",
                 "source train.bash\nCOMP_WORDS=(" + words +

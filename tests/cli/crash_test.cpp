@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fault in a library, or a signal of one that is sent, ends a run with a last line, a code, a hint and a status file
-// with the reason; the same command goes on.
+// with the reason; the same command continues.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -77,7 +77,8 @@ TEST_P(CrashTest, EndsARunWithItsLibraryInTheLastLineAndTheSameCommandGoesOn) {
             "train: exit=" + std::to_string(fault.exit_code) + " reason=crash:" + fault.signal + " " + kLibrary)
       << ended.err;
   EXPECT_TRUE(holds(ended.err, "error: crashed with SIG" + fault.signal + " (")) << ended.err;
-  EXPECT_TRUE(holds(ended.err, ") in libfaulting.so\nhint: checkpoints are whole: run the same command to go on. "))
+  EXPECT_TRUE(
+      holds(ended.err, ") in libfaulting.so\nhint: checkpoints are complete: run the same command to continue. "))
       << ended.err;
   EXPECT_TRUE(holds(ended.err, "--prove-backend full")) << ended.err;
   const std::string log = content_of_file(work / "run/train.log");

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kPeerLost = 76;
 
-/// Of 4 replicas by `devices` processes.
-Words dealt(int devices, const Words& more = {}) {
+/// A run of 4 replicas by `devices` processes.
+Words sharded(int devices, const Words& more = {}) {
   Words words = {"--replicas", "4", "--devices", std::to_string(devices)};
   words.insert(words.end(), more.begin(), more.end());
   return words;
@@ -49,14 +49,16 @@ bool is_there(pid_t process) {
 
 TEST(DevicesTest, AnyNumberOfProcessesEndsWithTheSameBits) {
   const Workplace work;
-  write_idx(work, /*train_images=*/70);  // a last update that divides nowhere
+  write_idx(work, /*train_images=*/70);  // a last batch that none of them divides evenly
   const Words common = {"--batch-size", "3", "--epochs", "3", "--model-ema", "--mixup", "0.2", "--clip-grad", "1"};
   for (const int devices : {1, 2, 4}) {
-    Words words = train_words(dealt(devices, common));
+    Words words = train_words(sharded(devices, common));
     words.insert(words.end(), {"--run-dir", "run" + std::to_string(devices)});
     const Ended ended = run(words, work.path());
     ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
     EXPECT_EQ(last_line(ended.err).rfind("train: exit=0 reason=epochs-done update=", 0), 0u) << ended.err;
+    EXPECT_EQ(ended.out.find("\nmodel  "), ended.out.rfind("\nmodel  ")) << "the banner is rank 0's alone\n"
+                                                                         << ended.out;
   }
   EXPECT_FALSE(saved(work, "run1").empty());
   EXPECT_TRUE(saved(work, "run2") == saved(work, "run1"));
@@ -67,7 +69,7 @@ TEST(DevicesTest, AnyNumberOfProcessesEndsWithTheSameBits) {
 TEST(DevicesTest, ReportsCoverAllRanks) {
   const Workplace work;
   write_idx(work);
-  const Words words = train_words(dealt(2, {"--batch-size", "4", "--report-every", "2u"}));
+  const Words words = train_words(sharded(2, {"--batch-size", "4", "--report-every", "2u"}));
   const Ended ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   EXPECT_NE(ended.out.find("slowest of 2 ranks: "), std::string::npos) << ended.out;
@@ -79,22 +81,22 @@ TEST(DevicesTest, ReportsCoverAllRanks) {
 TEST(DevicesTest, AStoppedRunGoesOnWithAnotherNumberOfProcesses) {
   const Workplace work;
   const Words short_epochs = {"--batch-size", "4"};
-  Program program(long_run(work, dealt(2, short_epochs)));
+  Program program(long_run(work, sharded(2, short_epochs)));
   ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
   program.send(SIGTERM);
   const Ended ended = program.wait();
   EXPECT_EQ(ended.exit_code, kStopped) << ended.out << ended.err;
   EXPECT_EQ(last_line(ended.err).rfind("train: exit=75 reason=signal:TERM update=", 0), 0u) << ended.err;
-  const Ended rest = run(long_run_words(dealt(4, short_epochs)), work.path());
+  const Ended rest = run(long_run_words(sharded(4, short_epochs)), work.path());
   EXPECT_EQ(rest.exit_code, 0) << rest.err;
-  const Ended unbroken = run(long_run_words(dealt(1, {"--batch-size", "4", "--run-dir", "unbroken"})), work.path());
+  const Ended unbroken = run(long_run_words(sharded(1, {"--batch-size", "4", "--run-dir", "unbroken"})), work.path());
   EXPECT_EQ(unbroken.exit_code, 0) << unbroken.err;
   EXPECT_TRUE(saved(work, "run") == saved(work, "unbroken"));
 }
 
 TEST(DevicesTest, ASignalThatComesBeforeRanksCanHandleItIsNoLostRank) {
   const Workplace work;
-  Program program(long_run(work, dealt(4)));
+  Program program(long_run(work, sharded(4)));
   ASSERT_TRUE(program.wait_until([&] { return children_of(program.pid()).size() == 4; })) << program.err();
   program.send(SIGTERM);
   const Ended ended = program.wait();
@@ -107,7 +109,7 @@ TEST(DevicesTest, ASignalThatComesBeforeRanksCanHandleItIsNoLostRank) {
 TEST(DevicesTest, AStopOfOneRankBeforeTrainingIsNoLostRank) {
   for (const size_t first : {0, 1}) {
     const Workplace work;
-    Program program(long_run(work, dealt(2)));
+    Program program(long_run(work, sharded(2)));
     const auto are_in_setup = [&] { return std::filesystem::exists(work / "run/train.rank-1.log"); };
     ASSERT_TRUE(program.wait_until(are_in_setup)) << program.err();
     const std::vector<pid_t> ranks = children_of(program.pid());
@@ -121,7 +123,7 @@ TEST(DevicesTest, AStopOfOneRankBeforeTrainingIsNoLostRank) {
 
 TEST(DevicesTest, AKilledRankEndsAllWith76AndIsNamed) {
   const Workplace work;
-  Program program(long_run(work, dealt(4)));
+  Program program(long_run(work, sharded(4)));
   ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
   const std::vector<pid_t> ranks = children_of(program.pid());
   ASSERT_EQ(ranks.size(), 4u);
@@ -138,7 +140,7 @@ TEST(DevicesTest, AKilledRankEndsAllWith76AndIsNamed) {
 
 TEST(DevicesTest, NoRankOutlivesTheCommandThatStartedIt) {
   const Workplace work;
-  Program program(long_run(work, dealt(2)));
+  Program program(long_run(work, sharded(2)));
   ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
   const std::vector<pid_t> ranks = children_of(program.pid());
   ASSERT_EQ(ranks.size(), 2u);
@@ -193,7 +195,7 @@ TEST(DevicesTest, AFullDiskOfRank0EndsAllWithItsCodeAndMessage) {
   write_idx(work);
   std::filesystem::create_directories(work / "small");
   Launch launch;
-  launch.words = train_words(dealt(2, {"--batch-size", "4", "--run-dir", "small/run", "--no-space-check"}));
+  launch.words = train_words(sharded(2, {"--batch-size", "4", "--run-dir", "small/run", "--no-space-check"}));
   launch.directory = work.path();
   launch.small_disk = work / "small";
   const Ended ended = run(launch);
@@ -205,20 +207,20 @@ TEST(DevicesTest, AFullDiskOfRank0EndsAllWithItsCodeAndMessage) {
 
 TEST(DevicesTest, AStoppedRankIsLostWithinTheTimeoutAndIsNamed) {
   const Workplace work;
-  Program program(long_run(work, dealt(4, {"--exchange-timeout", "20s", "--epochs", "100000"})));
+  Program program(long_run(work, sharded(4, {"--exchange-timeout", "20s", "--epochs", "100000"})));
   ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
   const std::vector<pid_t> ranks = children_of(program.pid());
   ASSERT_EQ(ranks.size(), 4u);
   ::kill(ranks[1], SIGSTOP);
   const Ended ended = program.wait();
   EXPECT_EQ(ended.exit_code, kPeerLost) << ended.err;
-  EXPECT_NE(ended.err.find("error: rank 1 has given no sign of life for "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("error: rank 1 has sent no heartbeat for "), std::string::npos) << ended.err;
   for (const pid_t rank : ranks) EXPECT_FALSE(is_there(rank));
 }
 
 TEST(DevicesTest, RestartsGoOnFromTheNewestCheckpointAfterALostRank) {
   const Workplace work;
-  Program program(long_run(work, dealt(2, {"--batch-size", "4", "--save-every", "3u", "--restarts", "1"})));
+  Program program(long_run(work, sharded(2, {"--batch-size", "4", "--save-every", "3u", "--restarts", "1"})));
   ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
   ::kill(children_of(program.pid()).back(), SIGKILL);
   const Ended ended = program.wait();
@@ -227,8 +229,8 @@ TEST(DevicesTest, RestartsGoOnFromTheNewestCheckpointAfterALostRank) {
       << ended.err;
   EXPECT_NE(ended.out.find("restart 1 of 1 after a lost rank"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find(", resumes "), std::string::npos) << ended.out;
-  const Ended unbroken =
-      run(long_run_words(dealt(1, {"--batch-size", "4", "--save-every", "3u", "--run-dir", "unbroken"})), work.path());
+  const Ended unbroken = run(
+      long_run_words(sharded(1, {"--batch-size", "4", "--save-every", "3u", "--run-dir", "unbroken"})), work.path());
   EXPECT_EQ(unbroken.exit_code, 0) << unbroken.err;
   EXPECT_TRUE(saved(work, "run") == saved(work, "unbroken"));
 }
@@ -434,7 +436,7 @@ TEST(DevicesTest, ADryRunPlansOneOfTheProcessesWithItsShareOfTheMachine) {
   write_idx(work);
   const auto plan_of = [&](int devices) {
     const Words more = {"--batch-size", "4", "--num-workers", "auto", "--dry-run", "-v"};
-    const Ended ended = run(train_words(dealt(devices, more)), work.path());
+    const Ended ended = run(train_words(sharded(devices, more)), work.path());
     EXPECT_EQ(ended.exit_code, 0) << ended.err;
     return ended.out;
   };

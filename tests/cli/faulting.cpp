@@ -85,7 +85,7 @@ bool handles_faults() {
   return ::sigaction(SIGSEGV, nullptr, &now) == 0 && now.sa_handler != SIG_DFL;
 }
 
-/// Of a clock that libraries read before anything of this one has run: no statics with constructors.
+/// For a clock that libraries read before anything of this one has run: no statics with constructors.
 bool may_fault() {
   if (std::strcmp(program_invocation_short_name, "train") != 0)
     return false;  // what `train` starts inherits the library

@@ -47,7 +47,7 @@ TEST_F(Hdf5Test, TheWeightsAreTheSameForAnyWorkersAndAStagedCopyAndTheBannerShow
     all.insert(all.end(), {"--run-dir", name, "-v"});
     const Ended ended = succeed(all);
     for (const std::string expected :
-         {"measured on 64 samples of the training split", "--hflip 0: samples stay as they are",
+         {"measured on 64 samples of the training split", "--hflip 0: samples have a fixed size",
           "x float32 of 16 x 24, in 8 chunks, shuffled, deflated; labels y int64",
           "augment   1 frequency mask below 8, 1 time mask below 8"}) {
       EXPECT_NE(ended.out.find(expected), std::string::npos) << expected << "\n" << ended.out;
@@ -87,7 +87,7 @@ TEST_F(Hdf5Test, SpectrogramsAreNotMirroredInEvaluation) {
   const Ended evaluated = run({"eval", "run", "--tta", "hflip", "--threads", "1", "--device", "cpu"}, work_.path());
   for (const Ended& ended : {trained, evaluated}) {
     EXPECT_EQ(ended.exit_code, 78) << ended.err;
-    EXPECT_NE(ended.err.find("tta hflip is for images, but samples of HDF5 files and of many bands stay as they are"),
+    EXPECT_NE(ended.err.find("tta hflip is for images, but samples of HDF5 and multi-band files are not mirrored"),
               std::string::npos)
         << ended.err;
   }

@@ -35,7 +35,7 @@ std::string without_colour(std::string text) {
   return text;
 }
 
-/// What was drawn while long lines were cut, in order, without colour.
+/// The lines that were drawn while long lines were cut, in order, without colour.
 std::vector<std::string> live_lines(const std::string& out) {
   const std::string begins = "\r\x1b[?7l", ends = "\x1b[?7h\x1b[J\r";
   std::vector<std::string> lines;
@@ -160,10 +160,9 @@ class Tmux {
  public:
   Tmux() : socket_("stoker-test-" + std::to_string(::getpid())) {}
   ~Tmux() { run("kill-server"); }
-  Tmux(const Tmux&) = delete;
-  Tmux& operator=(const Tmux&) = delete;
+  Tmux& operator=(Tmux&&) = delete;  // not copied, not moved
 
-  /// What the command prints, or nothing when there is no tmux.
+  /// The output of the command, or nothing when there is no tmux.
   std::string run(const std::string& command) const {
     const std::string line = "tmux -L " + socket_ + " -f /dev/null " + command + " 2>/dev/null";
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(line.c_str(), "r"), ::pclose);

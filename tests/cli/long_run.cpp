@@ -61,7 +61,7 @@ void expect_stopped(const Ended& ended, const Workplace& work, int exit_code, co
   EXPECT_EQ(parts[2], reason);
   EXPECT_GE(std::stoi(parts[3]), 64) << "two epochs were seen before";
   EXPECT_TRUE(std::filesystem::exists(work / (parts[4].str() + "/manifest.json")));
-  EXPECT_NE(ended.out.find("checkpoint verified: run the same command to go on"), std::string::npos);
+  EXPECT_NE(ended.out.find("checkpoint verified: run the same command to continue"), std::string::npos);
   EXPECT_NE(content_of_file(work / "run/status.json").find("\"state\": \"stopped\""), std::string::npos);
   expect_nothing_half_written(work);
 }

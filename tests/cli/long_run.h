@@ -18,7 +18,7 @@ bool has_epochs(const Workplace& work, size_t epochs, const std::string& run_dir
 /// Writes the data and starts; returns once two epochs are done.
 void wait_for_two_epochs(Program& program, const Workplace& work);
 
-/// The stop that was asked for: this code and reason, a checkpoint in the last line that holds a manifest,
+/// The stop that was requested: this code and reason, a checkpoint in the last line that holds a manifest,
 /// nothing half-written.
 void expect_stopped(const Ended& ended, const Workplace& work, int exit_code, const std::string& reason);
 /// The same command finishes the run; once more reports that it is finished.

@@ -24,7 +24,7 @@ bool contains(const Ended& ended, const std::string& text) {
   return (ended.out + ended.err).find(text) != std::string::npos;
 }
 
-/// What stands in a pack, without the lock, which names its last holder.
+/// The content of a pack, without the lock, which names its last holder.
 std::string pack_listing(const Workplace& work, const std::string& folder) {
   fs::remove(work / (folder + "/.lock"));
   const std::string path = work / folder;
@@ -51,6 +51,20 @@ TEST(PackCommandTest, PacksOnceAndThenReportsIt) {
   EXPECT_EQ(last_line(succeed(work, {"pack", "--verify", "packed"}).err), "train: exit=0 reason=verified");
   EXPECT_EQ(last_line(succeed(work, {"pack", "packed", "--index"}).err), "train: exit=0 reason=indexed");
   expect_nothing_half_written(work);
+}
+
+TEST(PackCommandTest, ResizedImagesOfSixteenBitsKeepTheirContrast) {
+  const Workplace work;
+  for (const char* const name : {"cat/0", "cat/1", "dog/0", "dog/1"}) {
+    std::string pixels;
+    for (int i = 0; i < 40 * 40; ++i) {
+      const int value = 900 + i % 401;
+      pixels += {static_cast<char>(value >> 8), static_cast<char>(value & 0xFF)};
+    }
+    work.write("data/train/" + std::string(name) + ".pgm", "P5\n40 40\n65535\n" + pixels);
+  }
+  const Ended ended = succeed(work, {"pack", "data", "packed", "--max-side", "20"});
+  EXPECT_TRUE(contains(ended, "range     numbers from 900 to 1300 become black to white")) << ended.out << ended.err;
 }
 
 TEST(PackCommandTest, DevicesInAConfigurationDoNotMatter) {
@@ -99,7 +113,7 @@ TEST(PackCommandTest, AnInterruptedPackGoesOnWhereItStopped) {
     if (signal_number == SIGTERM && ended.exit_code != 0) {
       EXPECT_EQ(ended.exit_code, 75);
       EXPECT_EQ(last_line(ended.err), "train: exit=75 reason=signal:TERM");
-      EXPECT_TRUE(contains(ended, "run the same command to go on"));
+      EXPECT_TRUE(contains(ended, "run the same command to continue"));
     }
   }
   EXPECT_TRUE(contains(succeed(work, words), "shards were finished before"));
@@ -176,7 +190,7 @@ const std::vector<BadInput>& bad_packs() {
        pack_words({"pack", "data", "out", "--val-fraction", "0.1", "-c", "split.yaml"},
                   [](const Workplace& work) { work.write("split.yaml", "data:\n  val-split: val\n"); }),
        kConfig,
-       {"val-fraction and val-split both say what to evaluate on: set one of them"}},
+       {"val-fraction and val-split both set what to evaluate on: leave one of them out"}},
       {"MaxSide", pack_words({"pack", "data", "out", "--max-side", "-1"}), kUsage, {"--max-side"}},
       {"UnknownSplit", pack_words({"pack", "data", "out", "--split", "tset"}), kNoInput, {"data has no split 'tset'"}},
       {"BadImage",

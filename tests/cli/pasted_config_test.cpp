@@ -64,8 +64,8 @@ TEST(PastedConfigTest, HalfPrecisionOfAFileTrainsOnACpuWithANote) {
   SCOPED_TRACE(story_of(words, ended));
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_NE(ended.out.find(STOKER_LIBTORCH_COMPUTES_FLOAT16 != 0
-                               ? "float16, which the configuration asks of a GPU, is slow on the CPU"
-                               : "the CPU computes no float16, which the configuration asks"),
+                               ? "float16, which the configuration sets for a GPU, is slow on the CPU"
+                               : "the CPU computes no float16, which the configuration sets"),
             std::string::npos);
   EXPECT_EQ(ended.out.find("cpu, float16 autocast"), std::string::npos);
 }

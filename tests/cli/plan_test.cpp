@@ -66,6 +66,26 @@ TEST(PlanTest, WhatCannotFitIsRefusedBeforeTheRunWithEachPart) {
   EXPECT_NE(ended.out.find("host      batch buffers"), std::string::npos);
   EXPECT_NE(ended.err.find("error: the run would take "), std::string::npos);
   EXPECT_EQ(ended.out.find("time "), std::string::npos) << "nothing is timed that cannot run";
+  Words as_json = words;
+  as_json.push_back("--json");
+  const Ended refused = run(as_json, work.path());
+  EXPECT_EQ(refused.exit_code, 81) << story_of(as_json, refused);
+  for (const char* const part : {"\"fits\": false", "\"reason\": \"the run would take "}) {
+    EXPECT_NE(refused.out.find(part), std::string::npos) << part << refused.out;
+  }
+  EXPECT_EQ(refused.out.front(), '{') << "one object";
+}
+
+TEST(PlanTest, APlanThatIsRefusedEarlyIsStillAnObject) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = plan_words({"--json", "--val-split", "nowhere"});
+  const Ended ended = run(words, work.path());
+  SCOPED_TRACE(story_of(words, ended));
+  EXPECT_NE(ended.exit_code, 0);
+  for (const char* const part : {"{\n \"fits\": null", "\"hint\": ", "\"reason\": ", "nowhere"}) {
+    EXPECT_NE(ended.out.find(part), std::string::npos) << part;
+  }
 }
 
 TEST(PlanTest, AnAutomaticBatchIsChosenOnceAndKeptOnResume) {

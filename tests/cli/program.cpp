@@ -38,7 +38,7 @@ double seconds_of(const struct timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-/// What lies in a memory file; the offset that the program writes at is not moved.
+/// The content of a memory file; the offset that the program writes at is not moved.
 std::string content_of(int fd) {
   std::string text;
   char block[1 << 14];

@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 /// Where a standard stream of the program goes.
 enum class Stream { captured, closed, broken_pipe, full, terminal };
 
-/// What takes longer hangs, however busy the machine is.
+/// A program that takes longer hangs, however busy the machine is.
 inline constexpr double kHangSeconds = 600;
 
 /// Exit code of a process in which the program could not be started as asked.
@@ -54,8 +54,7 @@ class Program {
  public:
   explicit Program(const Launch& launch);
   ~Program();
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  Program& operator=(Program&&) = delete;  // not copied, not moved
 
   pid_t pid() const { return pid_; }
   void send(int signal_number) const;

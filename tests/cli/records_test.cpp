@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run leaves for people to look at: event files and pages.
+// The records of a run: event files and pages.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -174,9 +174,10 @@ TEST(CheckTest, MeasuresAllThatIsThereAndEndsWith69ForWhatIsNot) {
   EXPECT_EQ(ended.exit_code, 69);
   EXPECT_EQ(last_line(ended.err), "train: exit=69 reason=missing");
   for (const char* const part : {"\"driver\": \"535.183.01\"", "\"NVIDIA Fake 24GB\"", "\"operation\": \"convolution\"",
-                                 "\"storage\": null", "\"advice\": [", "device cuda:5 was asked for", "nowhere"}) {
+                                 "\"storage\": null", "\"advice\": [", "device cuda:5 was requested", "nowhere"}) {
     EXPECT_NE(ended.out.find(part), std::string::npos) << part;
   }
+  EXPECT_NE(ended.err.find("; measuring the machine without it"), std::string::npos);
 }
 
 }  // namespace

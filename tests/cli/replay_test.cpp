@@ -73,20 +73,20 @@ TEST_F(ReplayCommandTest, WithoutAnEarlierCheckpointTheRunIsComputedFromItsBegin
   }
   const Ended ended = ask({"inspect", "replay", "run", "--update", "4"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_TRUE(has(ended.err, "4 updates are computed again from the beginning")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "4 updates are recomputed from the beginning")) << ended.err;
   EXPECT_TRUE(has(ended.out, "as recorded")) << ended.out;
   EXPECT_FALSE(has(ended.out, "DIFFERENT")) << ended.out;
 }
 
 TEST_F(ReplayCommandTest, AnHonestRunVerifiesAndOneWhoseWeightsComeFromElsewhereDoesNot) {
-  const Ended honest = ask({"inspect", "verify", "run", "--stretches", "all"});
+  const Ended honest = ask({"inspect", "verify", "run", "--segments", "all"});
   EXPECT_EQ(honest.exit_code, 0) << honest.out << honest.err;
   EXPECT_TRUE(has(honest.out, "8 of 8 updates (100%)")) << honest.out;
   train_run(work_, "other", {"--seed", "9"});
   const std::string last = "checkpoints/step-00000008";
   std::filesystem::remove_all(work_ / ("run/" + last));
   copy_folder(work_ / ("other/" + last), work_ / ("run/" + last));
-  const Ended forged = ask({"inspect", "verify", "run", "--stretches", "all"});
+  const Ended forged = ask({"inspect", "verify", "run", "--segments", "all"});
   EXPECT_EQ(forged.exit_code, 65) << forged.out;
   EXPECT_TRUE(has(forged.err, last)) << forged.err;
 }
@@ -101,7 +101,7 @@ TEST_F(ReplayCommandTest, ARecordIsReadHoweverItIsWritten) {
   const std::string torn = honest.substr(0, begin) + honest.substr(begin + 1);
   for (const std::string& records : {forged, torn}) {
     work_.write("run/metrics.jsonl", records);
-    const Ended ended = ask({"inspect", "verify", "run", "--stretches", "all"});
+    const Ended ended = ask({"inspect", "verify", "run", "--segments", "all"});
     EXPECT_EQ(ended.exit_code, 65) << ended.out << ended.err;
   }
 }
@@ -115,6 +115,34 @@ TEST_F(ReplayCommandTest, NumbersInARecordMakeNothingComputeForEver) {
   }
   std::filesystem::rename(work_ / "run/checkpoints/step-00000005", work_ / "run/checkpoints/step-999999999999999999");
   EXPECT_EQ(ask({"inspect", "blame", "run"}).exit_code, 0);
+}
+
+TEST_F(ReplayCommandTest, WhereOtherLibrariesReadTheDataThatIsTheCause) {
+  const std::string metrics = work_ / "run/metrics.jsonl", step = "run/checkpoints/step-00000008/";
+  std::string text = content_of_file(metrics);
+  const size_t images = text.find("\"images\":\"", text.rfind("\"event\":\"digest\"")) + 10;
+  text[images] = text[images] == '0' ? '1' : '0';
+  work_.write("run/metrics.jsonl", text);
+  const Words replay = {"inspect", "replay", "run", "--update", "8"},
+              verify = {"inspect", "verify", "run", "--segments", "all"};
+  for (const Words& words : {replay, verify}) {
+    const Ended ended = ask(words);
+    EXPECT_EQ(ended.exit_code, 65) << ended.err;
+    EXPECT_FALSE(has(ended.err, "other libraries")) << ended.err;
+  }
+  // As a run of another OpenCV would have it; the manifest vouches for what was there before.
+  std::string state = content_of_file(work_ / (step + "state.json")),
+              manifest = content_of_file(work_ / (step + "manifest.json"));
+  work_.write(step + "state.copy", state);
+  work_.write(step + "manifest.json", manifest.replace(manifest.find("state.json"), 10, "state.copy"));
+  const size_t begin = state.find("OpenCV "), end = state.find('"', begin);
+  ASSERT_NE(begin, std::string::npos) << state;
+  work_.write(step + "state.json", state.replace(begin, end - begin, "OpenCV 1.2.3"));
+  for (const Words& words : {replay, verify}) {
+    const Ended ended = ask(words);
+    EXPECT_EQ(ended.exit_code, 65) << ended.err;
+    EXPECT_TRUE(has(ended.err, ": OpenCV 1.2.3 then, OpenCV ")) << ended.err;
+  }
 }
 
 TEST_F(ReplayCommandTest, BlameNamesTheUpdateInWhichADivergenceBegan) {
@@ -137,12 +165,12 @@ TEST_F(ReplayCommandTest, DiffNamesTheFirstUpdateAtWhichRunsPart) {
   train_run(work_, "constant", {"--sched", "constant"});
   const Ended ended = ask({"inspect", "diff", "constant", "later"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_TRUE(has(ended.out, "parted    epoch 2, update 5")) << ended.out;
+  EXPECT_TRUE(has(ended.out, "diverged  epoch 2, update 5")) << ended.out;
   EXPECT_TRUE(has(ended.out, "learning rate")) << ended.out;
   EXPECT_TRUE(has(ended.out, "--sched: constant / multistep")) << ended.out;
   train_run(work_, "averaged", {"--sched", "constant", "--model-ema", "--label-smoothing", "0.1"});
   const Ended averaged = ask({"inspect", "diff", "constant", "averaged"});
-  EXPECT_TRUE(has(averaged.out, "parted    epoch 1, update 1")) << "an average more is no difference\n" << averaged.out;
+  EXPECT_TRUE(has(averaged.out, "diverged  epoch 1, update 1")) << "an average more is no difference\n" << averaged.out;
   const std::string step = "/checkpoints/step-0000000";
   const Ended checkpoints = ask({"inspect", "diff", "constant" + step + "4", "later" + step + "4"});
   EXPECT_TRUE(has(checkpoints.out, "are the same, to the bit")) << checkpoints.out << checkpoints.err;

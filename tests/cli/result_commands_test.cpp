@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "exit_codes.h"
 #include "finished_run.h"
 
 namespace stoker::cli {
@@ -117,6 +118,67 @@ TEST_F(ResultCommandsTest, PredictGivesABrokenOrMissingImageARowAndEndsWith65Aft
             std::string::npos)
       << json;
   EXPECT_NE(json.find("\"error\": null}"), std::string::npos) << json;
+}
+
+TEST_F(ResultCommandsTest, PredictGivesWhatItMayNotReadARowAndAFolderWithoutImagesToo) {
+  fs::permissions(work_ / "images/2.png", fs::perms::none);
+  fs::create_directory(work_ / "empty");
+  Launch launch;
+  launch.words = {"predict", "run", "images/1.png", "images/2.png", "empty", "images/3.png", "--num-workers", "1"};
+  launch.directory = work_.path();
+  launch.unprivileged = true;
+  fs::permissions(work_.path(), fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
+  const Ended ended = run(launch);
+  if (ended.exit_code == kCannotStart) GTEST_SKIP() << "the program cannot be started without privileges from here";
+  EXPECT_EQ(ended.exit_code, kData) << story_of(launch.words, ended);
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_EQ(lines.size(), 5u) << story_of(launch.words, ended);
+  EXPECT_EQ(lines[2], "images/2.png,,,Permission denied");
+  EXPECT_EQ(lines[3], "empty,,,it is a directory");
+  EXPECT_EQ(lines[4].back(), ',') << lines[4];
+}
+
+TEST_F(ResultCommandsTest, PredictEndsWithItsReaderAndBeginsNothingThatCannotBeWritten) {
+  work_.write("images/4.png", "");  // 65 would show that it was read
+  Launch launch;
+  launch.words = {"predict", "run", "images", "--num-workers", "1", "--val-batch-size", "1"};
+  launch.directory = work_.path();
+  launch.standard_output = Stream::broken_pipe;
+  const Ended gone = run(launch);
+  EXPECT_EQ(gone.exit_code, 0) << story_of(launch.words, gone);
+  EXPECT_EQ(gone.err.find("4.png"), std::string::npos) << gone.err;
+  const struct {
+    const char* output;
+    const char* cause;
+  } rows[] = {{"images", "cannot create images: Is a directory"},
+              {"nowhere/p.csv", "cannot create nowhere/p.csv: No such file or directory"}};
+  for (const auto& row : rows) {
+    const Words words = {"predict", "run", "images", "-o", row.output, "--num-workers", "1"};
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, kCannotCreate) << story_of(words, ended);
+    EXPECT_NE(ended.err.find(row.cause), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.err.find("bad image"), std::string::npos) << "images were read: " << ended.err;
+  }
+}
+
+TEST_F(ResultCommandsTest, WhatIsMissingOfTheSystemIsNamed) {
+  Launch no_temporaries;
+  no_temporaries.words = {"export", "run", "--check", "-o", "x.onnx"};
+  no_temporaries.directory = work_.path();
+  no_temporaries.variables = {"TMPDIR=/nowhere"};
+  const Ended first = run(no_temporaries);
+  EXPECT_EQ(first.exit_code, kCannotCreate) << story_of(no_temporaries.words, first);
+  EXPECT_NE(first.err.find("temporary files cannot be written: /nowhere is not a folder"), std::string::npos)
+      << first.err;
+  EXPECT_NE(first.err.find("hint: set TMPDIR to"), std::string::npos) << first.err;
+  Launch no_proc;
+  no_proc.words = {"eval", "run"};
+  no_proc.directory = work_.path();
+  no_proc.small_disk = "/proc";  // an empty one
+  const Ended second = run(no_proc);
+  if (second.exit_code == kCannotStart) GTEST_SKIP() << "nothing can be mounted here";
+  EXPECT_EQ(second.exit_code, kOs) << story_of(no_proc.words, second);
+  EXPECT_NE(second.err.find("/proc/self/exe cannot be read\nhint: mount /proc"), std::string::npos) << second.err;
 }
 
 /// One process is killed while it writes; what it left goes when the command runs again.

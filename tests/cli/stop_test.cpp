@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stop requests as schedulers and people send them: at any moment a run ends in order and can be gone on
+// Stop requests as schedulers and people send them: at any moment a run ends in order and can be continued
 // with.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that an older program stored (tests/stored_run) is evaluated and goes on with this one:
+// A run that an older program stored (tests/stored_run) is evaluated and continues with this one:
 // docs/reference/compatibility.md.
 #include <gtest/gtest.h>
 

@@ -55,6 +55,10 @@ TEST(FormatTest, PrintableEscapesControlCharactersAndInvalidUtf8) {
                       "2J \xc2\xa0"),
             "\\x1b[2J \\xc2\\x9b2J \xc2\xa0")
       << "U+009B begins a sequence, too";
+  EXPECT_EQ(printable("a\xe2\x80\xae"
+                      "gnp \xe2\x81\xa7 \xe2\x80\x9d"),
+            "a\\xe2\\x80\\xaegnp \\xe2\\x81\\xa7 \xe2\x80\x9d")
+      << "U+202E shows what follows from right to left";
   EXPECT_EQ(terminal_text("a\n\tb\x07\r"), "a\n\tb\\x07\\x0d");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A source in front of another one hands on every question. That none is forgotten the compiler sees to: all methods of
 // Source and of its facets are pure, here as well, so that a new one fails to build until it is asked below.
-#include "data/forwarding_source.h"
+#include "data/source.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <map>
 
 #include "core/format.h"
+#include "data/cache/cache_plan.h"
 #include "data/cache/cached_source.h"
-#include "data/cache/frame_list.h"
-#include "data/dataset/subset_source.h"
+#include "data/dataset/file_source.h"
 
 namespace stoker::data {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this module work on: temporary folders, and image files with known pixels.
+// The data of this module's tests: temporary folders, and image files with known pixels.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,7 @@ class TempFolder {
  public:
   TempFolder();
   ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
+  TempFolder& operator=(TempFolder&&) = delete;  // not copied, not moved
 
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }

@@ -9,6 +9,9 @@
 namespace stoker::data {
 namespace {
 
+constexpr H5Z_filter_t kLzf = 32000;
+size_t pass_through(unsigned, size_t, const unsigned*, size_t bytes, size_t*, void**) { return bytes; }
+
 hid_t type_named(const std::string& name) {
   if (name == "uint8") return H5Tcopy(H5T_STD_U8LE);
   if (name == "int8") return H5Tcopy(H5T_STD_I8LE);
@@ -47,6 +50,11 @@ hid_t properties_of(const Hdf5Recipe& recipe) {
   if (recipe.shuffle) H5Pset_shuffle(properties);
   if (recipe.deflate) H5Pset_deflate(properties, 4);
   if (recipe.fletcher32) H5Pset_fletcher32(properties);
+  if (recipe.lzf) {
+    static const H5Z_class2_t lzf = {H5Z_CLASS_T_VERS, kLzf, 1, 1, "lzf", nullptr, nullptr, pass_through};
+    H5Zregister(&lzf);
+    H5Pset_filter(properties, kLzf, H5Z_FLAG_MANDATORY, 0, nullptr);
+  }
   if (recipe.compact) H5Pset_layout(properties, H5D_COMPACT);
   if (!recipe.external_file.empty()) H5Pset_external(properties, recipe.external_file.c_str(), 0, H5F_UNLIMITED);
   return properties;
@@ -68,8 +76,9 @@ MadeHdf5::~MadeHdf5() { H5Fclose(file_); }
 
 void MadeHdf5::add(const std::string& name, const std::string& type, const std::vector<int64_t>& dims,
                    const Bytes& numbers, const Hdf5Recipe& recipe) {
-  const hid_t number = type_named(type),
-              space = H5Screate_simple(static_cast<int>(dims.size()), sizes_of(dims).data(), nullptr);
+  const std::vector<hsize_t> any(dims.size(), H5S_UNLIMITED);  // the library cuts no chunk to what may grow
+  const hid_t number = type_named(type), space = H5Screate_simple(static_cast<int>(dims.size()), sizes_of(dims).data(),
+                                                                  recipe.may_grow ? any.data() : nullptr);
   const hid_t links = H5Pcreate(H5P_LINK_CREATE), properties = properties_of(recipe);
   H5Pset_create_intermediate_group(links, 1);
   const hid_t set = H5Dcreate2(file_, name.c_str(), number, space, links, properties, H5P_DEFAULT);

@@ -14,9 +14,11 @@ namespace stoker::data {
 struct Hdf5Recipe {
   std::vector<int64_t> chunk = {};  ///< empty: in one piece
   bool shuffle = false, deflate = false, fletcher32 = false, compact = false;
+  bool lzf = false;                ///< named as the filter of its chunks, which nothing here has
   std::string external_file = {};  ///< numbers in a file of their own
   bool leave_unwritten = false;
-  int64_t written = -1;  ///< samples that are written; -1: all
+  bool may_grow = false;  ///< along every side, so that chunks may be larger than what there is
+  int64_t written = -1;   ///< samples that are written; -1: all
 };
 
 /// One file, finished when this goes. Numbers are given as their bytes in the file.
@@ -26,8 +28,7 @@ class MadeHdf5 {
   /// own.
   explicit MadeHdf5(const std::string& path, bool latest = false, uint64_t user_block = 0);
   ~MadeHdf5();
-  MadeHdf5(const MadeHdf5&) = delete;
-  MadeHdf5& operator=(const MadeHdf5&) = delete;
+  MadeHdf5& operator=(MadeHdf5&&) = delete;  // not copied, not moved
 
   /// `type`: uint8, int8, int16, int64, float16, float32, float64, big-endian float32, bool, string. A name
   /// such as "train/x" makes the group as well.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of shards work on: small data sets in every layout, packed ones, and archives of other
+// The data of the tests of shards: small data sets in every layout, packed ones, and archives of other
 // makers.
 #pragma once
 

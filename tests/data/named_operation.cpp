@@ -5,7 +5,6 @@
 #include "data/transform/augment_colour.h"
 #include "data/transform/augment_filter.h"
 #include "data/transform/augment_geometry.h"
-#include "data/transform/augment_hue.h"
 
 namespace stoker::data {
 

@@ -14,7 +14,7 @@
 
 namespace stoker::fixtures {
 
-/// Whatever `probe` tries, training goes on as if nothing had been.
+/// Whatever `probe` tries, training continues as if nothing had been.
 inline void expect_nothing_left_behind(const std::function<void(ProbedRun&)>& probe) {
   ProbedRun run("small_cnn", 32, /*width=*/8);
   const at::Tensor next = [&] {
@@ -30,7 +30,7 @@ inline void expect_nothing_left_behind(const std::function<void(ProbedRun&)>& pr
   for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(before[i], after[i].tensor)) << after[i].name;
   EXPECT_TRUE(run.learner.optimizer->gradients().empty());
   EXPECT_TRUE(run.learner.model->is_training());
-  EXPECT_TRUE(at::equal(at::rand({4}), next)) << "random numbers go on as if nothing had been";
+  EXPECT_TRUE(at::equal(at::rand({4}), next)) << "random numbers continue as if nothing had been";
 }
 
 }  // namespace stoker::fixtures

@@ -38,7 +38,7 @@ struct ProbedRun {
     settings.num_classes = 10;
   }
 
-  /// What forward and backward on `images` really take at most.
+  /// The measured peak memory of forward and backward on `images`.
   int64_t measured_bytes(int64_t images) {
     engine::UpdateStep step(settings.update, *task, learner);
     learner.model->train();

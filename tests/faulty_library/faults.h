@@ -43,7 +43,7 @@ constexpr NamedFault kFaults[] = {
     {"quarter", Fault::quarter},       // so is a quarter of them
     {"channel", Fault::channel},       // one channel is zero
     {"border", Fault::border},         // the first or the last row of each image is half as large again
-    {"nan", Fault::nan},               // one row of one image is no number; of a gradient of weights, one channel
+    {"nan", Fault::nan},               // one row of one image is not a number; of a gradient of weights, one channel
     {"unstable", Fault::unstable},     // all elements are up to 2^-9 (2^-5) too large, every call by something else
     {"flicker", Fault::flicker},       // every call rounds another sixteenth of the elements to the wrong side
     {"threads2", Fault::threads2},     // as relative, where two threads or more compute
@@ -99,7 +99,7 @@ inline uint64_t drawn(uint64_t what) {
   return x ^ x >> 32;
 }
 
-/// What the dimensions of a result mean: an image of a batch, a channel, rows of an image.
+/// The meaning of the dimensions of a result: an image of a batch, a channel, rows of an image.
 struct Roles {
   size_t image = 0, channel = 1, row = 2;
 };

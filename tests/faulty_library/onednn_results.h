@@ -34,7 +34,7 @@ struct Result {
     for (size_t d = 0; d < index.size(); ++d) offset += index[d] * strides[d];
     return offset;
   }
-  /// Of the `i`th element in memory.
+  /// The index of the `i`th element in memory.
   int64_t place(int64_t i) const { return run == 0 ? i : i / run * pitch + i % run; }
   float get(int64_t at) const {
     uint32_t bits = 0;
@@ -74,7 +74,7 @@ Function function_of(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, name));
 }
 
-/// The beginning of dnnl_memory_desc_t of oneDNN 2; that of 3 is asked for by dnnl_memory_desc_query().
+/// The beginning of dnnl_memory_desc_t of oneDNN 2; that of 3 is requested by dnnl_memory_desc_query().
 struct Description2 {
   int ndims;
   int64_t dims[12];

@@ -239,7 +239,8 @@ def fields(widths, masks):
     """Random pixels whose channels have these widths, and what they look like."""
     values = [rng.integers(0, 1 << width, (H, W)) if width else np.zeros((H, W), int) for width in widths]
     words = sum(v << ((m & -m).bit_length() - 1) for v, m in zip(values, masks) if m)
-    look = np.stack([(v * 255 + ((1 << w) - 1) // 2) // ((1 << w) - 1) for v, w in zip(values[:3], widths[:3])], -1)
+    # few bits are rounded down, as Pillow does
+    look = np.stack([(v * 255 + (((1 << w) - 1) // 2 if w > 8 else 0)) // ((1 << w) - 1) for v, w in zip(values[:3], widths[:3])], -1)
     if len(widths) > 3 and widths[3]:
         a = (values[3] * 255 + ((1 << widths[3]) - 1) // 2) // ((1 << widths[3]) - 1)
         look = (look * a[..., None] + 127) // 255
@@ -432,6 +433,68 @@ for name, data, words in (("avif", b"\0\0\0\x1cftypavif" + bytes(20), "avifdec")
                           ("svg", b"<svg xmlns='x'/>", "rsvg-convert"), ("html", b"<!DOCTYPE html><html>", "HTML"),
                           ("pdf", b"%PDF-1.4\n" + bytes(9), "pdftoppm"), ("exr", b"\x76\x2f\x31\x01" + bytes(9), "EXR"),
                           ("text", b"hello", "not an image")):
+    case(f"other_{name}.jpg", data, (words,))
+
+# Found beside Pillow in the tests of other programs --------------------------------------------------------------------
+for name, options in (("420", {"subsampling": 2}), ("restarts", {"restart_marker_blocks": 2}), ("progressive", {"progressive": True})):
+    jpeg = saved(smooth, "JPEG", quality=90, **options)
+    end = jpeg.rindex(b"\xff\xd9")
+    wanted = ("cut short",) if name == "progressive" else seen(jpeg)
+    case(f"jpeg_{name}_without_end.jpg", jpeg[:end], wanted)
+    case(f"jpeg_{name}_without_last_byte.jpg", jpeg[:end + 1], wanted)
+    case(f"jpeg_{name}_without_last_pixels.jpg", jpeg[:end - 9], ("cut short",))
+jpeg = saved(smooth, "JPEG", quality=90)
+at = jpeg.index(b"\xff\xdb")
+case("jpeg_restart_in_header.jpg", jpeg[:at] + b"\0\xff\xd0\0" + jpeg[at:], seen(jpeg))
+case("jpeg_12_bits.jpg", jpeg.replace(b"\xff\xc0\0\x11\x08", b"\xff\xc1\0\x11\x0c"), ("12",))
+case("jpeg_lossless.jpg", jpeg.replace(b"\xff\xc0\0\x11", b"\xff\xc3\0\x11"), ("without loss",))
+case("pnm_comment_behind_header.ppm", b"P6\n%d %d\n255#white\n" % (W, H) + rgb.tobytes(), rgb)
+for kind, number in ((1, b"\x06\0\0\0"), (3, b"\x06\0\0\0"), (4, b"\x06\0\0\0"), (6, b"\x06\0\0\0"), (8, b"\x06\0\0\0"),
+                     (9, b"\x06\0\0\0"), (5, struct.pack("<I", 26))):
+    tags = b"II*\0\x08\0\0\0\x01\0" + struct.pack("<HHI", 0x0112, kind, 1) + number + bytes(4) + struct.pack("<II", 12, 2)
+    exif = b"\xff\xe1" + struct.pack(">H", len(tags) + 8) + b"Exif\0\0" + tags
+    case(f"jpeg_turned_by_type_{kind}.jpg", jpeg[:2] + exif + jpeg[2:])
+two = b"II*\0\x08\0\0\0\x02\0" + b"".join(struct.pack("<HHII", 0x0112, 3, 1, turn) for turn in (6, 3)) + bytes(4)
+case("jpeg_turned_twice.jpg", jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(two) + 8) + b"Exif\0\0" + two + jpeg[2:])
+png = saved(rgb, "PNG")
+case("png_without_end.png", png[:-12], rgb)
+case("png_cut_in_end.png", png[:-7], rgb)
+case("png_cut_in_pixels.png", png[:-20], ("PNG",))
+case("png_without_last_pixels.png", png[:33] + chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row.tobytes() for row in rgb[:-1]))), ("PNG",))
+again = np.concatenate([rgb[:5]] * 5)[:H]
+packed = bytearray(zlib.compress(b"".join(b"\0" + row.tobytes() for row in again)))
+packed[0] = 0x08  # 256 bytes, where copies are from farther away
+packed[1] = 31 - packed[0] * 256 % 31
+case("png_small_window.png", png[:33] + chunk(b"IDAT", bytes(packed)) + png[-12:], again)
+few = Image.fromarray(gray % 9)
+few.putpalette(colours[:9].tobytes())
+listed = saved(few, "PNG")
+at, whole = listed.index(b"PLTE") - 4, struct.unpack(">I", listed[listed.index(b"PLTE") - 4:listed.index(b"PLTE")])[0]
+case("png_beyond_palette.png", listed[:at] + chunk(b"PLTE", colours[:5].tobytes()) + listed[at + 12 + whole:])
+bmp_index = gray % 40
+case("bmp_beyond_palette.bmp", bmp(info(8, colours=20), rows_of(bmp_index[::-1]), b"".join(bytes(c[::-1]) + b"\0" for c in colours[:20])))
+table = b"".join(bytes(c[::-1]) + b"\0" for c in colours)
+misplaced = bytearray(bmp(info(8), rows_of(gray[::-1]), table))
+struct.pack_into("<I", misplaced, 10, 54)
+case("bmp_palette_forgotten.bmp", bytes(misplaced), colours[gray])
+case("bmp_rle8_long_row.bmp", bmp(info(8, compression=1), bytes([W, 3, 9, 3, 0, 0]) * H + b"\0\1", table), ("more pixels",))
+screen = bytearray(saved(Image.fromarray(gray), "GIF"))
+screen[10] = screen[10] & 0xF8 | 1
+case("gif_beyond_palette.gif", bytes(screen[:13 + 12] + screen[13 + 768:]))
+case("gif_long_codes.gif", b"GIF89a\1\0\1\0\0\0\0,\0\0\0\0\1\0\1\0\0\x0b\2\0\0\0;", ("giflib",))
+for name, kind in (("none", None), ("predictor", True)):
+    data = io.BytesIO()
+    tifffile.imwrite(data, smooth, photometric="rgb", compression="zlib", predictor=kind)
+    data = bytearray(data.getvalue())
+    data[len(data) // 2:len(data) // 2 + 8] = bytes(8)
+    case(f"tiff_deflate_damaged_{name}.tif", bytes(data), ("damaged",))
+case("tiff_deflate_16_big_endian.tif", tiff(rgb.astype(np.uint16) * 257, photometric="rgb", compression="zlib", predictor=True, byteorder=">"), rgb)
+for name, data, words in (
+        ("sgi", b"\x01\xda\1\1" + bytes(90), "SGI"), ("pcx", b"\x0a\5\1\x08" + bytes(90), "PCX"),
+        ("tga", b"\0\0\2" + bytes(9) + struct.pack("<HHBB", 4, 4, 24, 0) + bytes(48), "TGA"), ("dib", info(24) + bytes(99), "DIB"),
+        ("svg_with_prolog", b"<?xml version='1.0'?>\n<svg xmlns='x'/>", "rsvg-convert"), ("json", b'{"error": 404}', "JSON"),
+        ("zeros", bytes(300), "all of its bytes are 0"), ("xml", b"<?xml version='1.0'?><Error/>", "XML"), ("tar", bytes(257) + b"ustar", "tar xf"),
+        ("jpeg_xr", b"II\xbc\1" + bytes(9), "JPEG XR"), ("djvu", b"AT&TFORM" + bytes(9), "DjVu")):
     case(f"other_{name}.jpg", data, (words,))
 
 with open(os.path.join(folder, "right.txt"), "w") as file:

@@ -3,7 +3,7 @@
 // instrumented.
 #include <vector>
 
-#include "data/bands/band_file.h"
+#include "data/bands/band_source.h"
 #include "fuzz_target.h"
 
 using namespace stoker::data;

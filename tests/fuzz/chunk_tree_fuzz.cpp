@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/container/hdf5_chunk_tree.h"
+#include "data/container/hdf5_chunks.h"
 #include "fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

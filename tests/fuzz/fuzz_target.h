@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fuzz targets share: a check that ends the process, choices drawn from the input, bytes as a file.
+// Common parts of fuzz targets: a check that ends the process, choices drawn from the input, bytes as a file.
 // A target defines LLVMFuzzerTestOneInput, so that libFuzzer or the driver of this folder can run it.
 #pragma once
 
@@ -58,8 +58,7 @@ class MemoryFile {
     FUZZ_CHECK(fd_ >= 0);
   }
   ~MemoryFile() { ::close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
+  MemoryFile& operator=(MemoryFile&&) = delete;  // not copied, not moved
 
   const std::string& path() const { return path_; }
   void fill(const uint8_t* bytes, size_t size) {

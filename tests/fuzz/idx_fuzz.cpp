@@ -27,8 +27,7 @@ class MemorySplit {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  MemorySplit(const MemorySplit&) = delete;
-  MemorySplit& operator=(const MemorySplit&) = delete;
+  MemorySplit& operator=(MemorySplit&&) = delete;  // not copied, not moved
 
   const std::string& path() const { return path_; }
   void fill(const uint8_t* bytes, size_t size) {

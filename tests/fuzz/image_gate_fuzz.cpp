@@ -6,8 +6,7 @@
 #include <algorithm>
 
 #include "data/image/decode.h"
-#include "data/image/png_chunks.h"
-#include "data/image/webp_frame.h"
+#include "data/image/decoders.h"
 #include "fuzz_target.h"
 
 namespace {

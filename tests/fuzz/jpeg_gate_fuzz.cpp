@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/image/decode.h"
-#include "data/resample/resized_rows.h"
+#include "data/resample/resample.h"
 #include "fuzz_target.h"
 #include "plain_jpeg.h"
 
@@ -62,7 +62,7 @@ void check_region(const ImageBuffer& whole, const ImageBuffer& part, const Regio
   }
 }
 
-/// What the gate accepts, libjpeg accepts, and their pixels are the same: nothing that makes ours faster may
+/// libjpeg accepts whatever the gate accepts, and their pixels are the same: nothing that makes ours faster may
 /// change them.
 void check_against_libjpeg(const uint8_t* bytes, size_t size, int channels, const ImageBuffer& whole) {
   static stoker::fuzz::PlainImage plain;

@@ -25,8 +25,7 @@ class MemoryCheckpoint {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  MemoryCheckpoint(const MemoryCheckpoint&) = delete;
-  MemoryCheckpoint& operator=(const MemoryCheckpoint&) = delete;
+  MemoryCheckpoint& operator=(MemoryCheckpoint&&) = delete;  // not copied, not moved
 
   const std::string& path() const { return path_; }
   void fill(const uint8_t* bytes, size_t size) { manifest_.fill(bytes, size); }

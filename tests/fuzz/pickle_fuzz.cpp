@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "data/archive/pickle_reader.h"
 #include "fuzz_target.h"
-#include "weights/file/state_dict.h"
+#include "weights/file/torch_files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace stoker::weights;

@@ -33,8 +33,7 @@ class MemoryRun {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  MemoryRun(const MemoryRun&) = delete;
-  MemoryRun& operator=(const MemoryRun&) = delete;
+  MemoryRun& operator=(MemoryRun&&) = delete;  // not copied, not moved
 
   const std::string& path() const { return path_; }
   void fill(const uint8_t* bytes, size_t size) {

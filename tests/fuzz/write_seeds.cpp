@@ -133,7 +133,7 @@ void add_node(Packed& file, int level, const std::vector<uint64_t>& addresses) {
   }
 }
 
-/// HDF5's object header, layout message and B-tree at places that the seeds choose; see hdf5_chunk_tree.h.
+/// HDF5's object header, layout message and B-tree at places that the seeds choose; see hdf5_chunks.h.
 void write_chunk_trees(const std::string& folder) {
   constexpr uint64_t kTree = 16 + 8 + 24;  // behind the header and its message
   const auto head = [](uint64_t root) {

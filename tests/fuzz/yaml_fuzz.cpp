@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const std::string text(reinterpret_cast<const char*>(bytes), size);
   std::vector<YamlProblem> refused;
   parse_yaml(text, refused);
-  // The table of options takes longest: what is no good YAML meets it now and then only.
+  // The table of options takes longest: what is not valid YAML meets it now and then only.
   if (!refused.empty() && !stoker::fuzz::Choices(bytes, size).one_in(8)) return 0;
   Options options;
   Table table(options);

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/system/machine.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "core/time/instrumentation.h"
 
 namespace stoker {

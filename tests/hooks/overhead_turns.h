@@ -18,9 +18,8 @@ int64_t updates_of_a_turn();
 class OverheadTurns : public engine::Observer {
  public:
   OverheadTurns(engine::Observer& observers, int64_t updates);
-  ~OverheadTurns() override;  ///< instrumented again
-  OverheadTurns(const OverheadTurns&) = delete;
-  OverheadTurns& operator=(const OverheadTurns&) = delete;
+  ~OverheadTurns() override;                           ///< instrumented again
+  OverheadTurns& operator=(OverheadTurns&&) = delete;  // not copied, not moved
 
   void on_start(const engine::StartEvent& event) override;
   void on_update(const engine::UpdateEvent& event) override;

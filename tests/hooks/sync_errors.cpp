@@ -47,8 +47,7 @@ class CudaSyncErrors {
  public:
   CudaSyncErrors() { c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_ERROR); }
   ~CudaSyncErrors() { c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_DISABLED); }
-  CudaSyncErrors(const CudaSyncErrors&) = delete;
-  CudaSyncErrors& operator=(const CudaSyncErrors&) = delete;
+  CudaSyncErrors& operator=(CudaSyncErrors&&) = delete;  // not copied, not moved
 };
 
 void run_on_cuda(const std::function<void()>& work) {

@@ -76,7 +76,7 @@ TEST(GradScalerTest, FollowsTorchsOwnKernel) {
 }
 #endif
 
-/// What torch.amp.GradScaler does after each step, as PyTorch's documentation and the kernel behind it have it.
+/// The steps of torch.amp.GradScaler, as PyTorch's documentation and the kernel behind it have it.
 struct PythonsRule {
   double growth_factor, backoff_factor;
   int64_t growth_interval;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optim/gradients.h"
+#include "optim/grad_scaler.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 
 #include "core/error.h"
 #include "optim/ema.h"
-#include "optim/gradients.h"
+#include "optim/grad_scaler.h"
 
 namespace stoker::optim {
 namespace {
@@ -272,6 +272,25 @@ TEST(OptimizerTest, RestoredStateContinuesBitForBit) {
       second.step(0.05);
     }
     for (size_t i = 0; i < copy.size(); ++i) EXPECT_TRUE(torch::equal(copy[i].tensor, original[i].tensor));
+  }
+}
+
+TEST(OptimizerTest, AParameterThatWasThawedLaterMovesAsInItsFirstSteps) {
+  for (const auto kind : {config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+    auto mixed = test_parameters(), fresh = test_parameters(), old = test_parameters();
+    Optimizer of_mixed(mixed, optim_options(kind, 0.05)), of_fresh(fresh, optim_options(kind, 0.05));
+    Optimizer of_old(old, optim_options(kind, 0.05));
+    of_mixed.set_steps_taken(1000, {{mixed[1].name, 1000}});
+    of_old.set_steps_taken(1000);
+    for (int64_t update = 0; update < 3; ++update) {
+      for (auto* parameters : {&mixed, &fresh, &old}) set_gradients(*parameters, update);
+      for (Optimizer* optimizer : {&of_mixed, &of_fresh, &of_old}) optimizer->step(0.1);
+    }
+    for (size_t i = 0; i < mixed.size(); ++i) {
+      EXPECT_TRUE(torch::equal(mixed[i].tensor, (i == 1 ? fresh : old)[i].tensor)) << mixed[i].name;
+    }
+    EXPECT_FALSE(torch::equal(mixed[1].tensor, old[1].tensor));
+    EXPECT_EQ(of_mixed.begun_at(), (std::map<std::string, int64_t>{{mixed[1].name, 1000}}));
   }
 }
 

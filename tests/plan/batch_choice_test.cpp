@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/batch_choice.h"
+#include "plan/memory_plan.h"
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "plan/refusals.h"
 #include "tests/config/command_words.h"
 
 namespace stoker::plan {
@@ -91,14 +90,14 @@ TEST(BatchChoiceTest, ARefusalNamesWhatFits) {
   inputs.batch_size = 64;
   inputs.val_batch_size = 64;
   const auto failure =
-      fixtures::failure_of([&] { refuse_what_does_not_fit(inputs, budget_with(33), /*plan_check=*/true); });
+      fixtures::failure_of([&] { require_enough_memory(inputs, budget_with(33), /*plan_check=*/true); });
   EXPECT_EQ(failure.kind, core::ErrorKind::out_of_memory);
   EXPECT_NE(
       failure.hint.find("this fits: --batch-size 33, or for the same update --batch-size 32 --accumulation-steps 2"),
       std::string::npos)
       << failure.hint;
-  EXPECT_NO_THROW(refuse_what_does_not_fit(inputs, budget_with(100), /*plan_check=*/true));
-  EXPECT_NO_THROW(refuse_what_does_not_fit(inputs, budget_with(33), /*plan_check=*/false));
+  EXPECT_NO_THROW(require_enough_memory(inputs, budget_with(100), /*plan_check=*/true));
+  EXPECT_NO_THROW(require_enough_memory(inputs, budget_with(33), /*plan_check=*/false));
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ TEST(MemoryPlanTest, TheLargestBatchIsTheLastOneThatFits) {
     tried.val_batch_size = std::min(tried.val_batch_size, tried.batch_size);
     EXPECT_EQ(shortage(make_memory_plan(tried), budget_of(60)).empty(), !one_more) << batch;
   }
-  EXPECT_EQ(largest_batch(inputs, budget_of(60), 8, 0), 8) << "no more than asked for";
+  EXPECT_EQ(largest_batch(inputs, budget_of(60), 8, 0), 8) << "no more than requested";
   EXPECT_LT(largest_batch(inputs, budget_of(60), 1000, /*margin=*/0.5), batch);
   EXPECT_EQ(largest_batch(inputs, budget_of(5), 1000, 0), 0);
 }
@@ -171,20 +171,20 @@ TEST(MemoryPlanTest, TheLargestBatchIsTheLastOneThatFits) {
 TEST(MemoryPlanTest, TheLeastChangeThatFitsIsNamed) {
   PlanInputs inputs = small_run();
   inputs.cache_bytes = 100 * kMegabyte;
-  EXPECT_EQ(largest_that_fits(inputs, budget_of(100)), "--cache none");
+  EXPECT_EQ(largest_fitting_change(inputs, budget_of(100)), "--cache none");
   inputs.cache_bytes = 0;
   inputs.num_workers = 16;
-  EXPECT_EQ(largest_that_fits(inputs, budget_of(110)), "--num-workers 8");
+  EXPECT_EQ(largest_fitting_change(inputs, budget_of(110)), "--num-workers 8");
   inputs.num_workers = 2;
   const int64_t batch = largest_batch(inputs, budget_of(50), 64, 0);
   ASSERT_LT(batch, 32);
   ASSERT_GT(batch, 16);
   EXPECT_EQ(
-      largest_that_fits(inputs, budget_of(50)),
+      largest_fitting_change(inputs, budget_of(50)),
       core::format("--batch-size {0} --val-batch-size {0}, or for the same update --batch-size 16 --val-batch-size {0} "
                    "--accumulation-steps 4",
                    batch));
-  EXPECT_EQ(largest_that_fits(inputs, budget_of(1)), "");
+  EXPECT_EQ(largest_fitting_change(inputs, budget_of(1)), "");
 }
 
 TEST(MemoryPlanTest, TheSummaryNamesEveryPart) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was proven is found again for the same request alone, and never where others could have written it.
+// A proof is found again for the same request alone, and never where others could have written it.
 #include "proof/kept_proofs.h"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "engine/device/precision.h"
 #include "proof/operation/capture.h"
-#include "proof/operation/noise.h"
+#include "proof/operation/replay.h"
 
 namespace stoker::proof {
 namespace {

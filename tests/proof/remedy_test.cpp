@@ -7,7 +7,7 @@
 
 #include "proof/operation/capture.h"
 #include "proof/operation/replay.h"
-#include "proof/remedy/other_ways.h"
+#include "proof/remedy/operator_replacements.h"
 
 namespace stoker::proof {
 namespace {
@@ -26,9 +26,9 @@ TEST(RemedyTest, TravelsAsJson) {
   Remedy remedy;
   remedy.answers_cache_sizes = true;
   remedy.isa = "AVX2";
-  remedy.ways["aten::mm Float Float"] = Way::own_product;
-  remedy.ways["aten::convolution x"] = Way::sliced;
-  EXPECT_TRUE(remedy_from_json(to_json(remedy)) == remedy);
+  remedy.ways["aten::mm Float Float"] = Alternative::own_product;
+  remedy.ways["aten::convolution x"] = Alternative::sliced;
+  EXPECT_TRUE(core::Json(remedy).get<Remedy>() == remedy);
   EXPECT_EQ(text_of(remedy),
             "oneDNN given usual cache sizes, oneDNN limited to AVX2, 1 operation as a slice and a convolution without "
             "stride, 1 operation by loops of this program");
@@ -48,9 +48,9 @@ TEST(RemedyTest, OperationsInOtherWaysAreRight) {
     const bool is_convolution = operation.name.find("convolution") != std::string::npos;
     const bool is_product = operation.name == "aten::mm" || operation.name == "aten::addmm";
     const bool is_point = text_of(operation).find("x1x1") != std::string::npos;
-    remedy.ways[family_of(operation)] = is_product                   ? Way::own_product
-                                        : is_convolution && is_point ? Way::sliced
-                                                                     : Way::without_onednn;
+    remedy.ways[family_of(operation)] = is_product                   ? Alternative::own_product
+                                        : is_convolution && is_point ? Alternative::sliced
+                                                                     : Alternative::without_onednn;
   }
   apply(remedy);
   for (const Operation& operation : operations) {

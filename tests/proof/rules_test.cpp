@@ -10,7 +10,6 @@
 #include <ostream>
 
 #include "proof/operation/capture.h"
-#include "proof/operation/noise.h"
 #include "proof/operation/replay.h"
 
 namespace stoker::proof {
@@ -119,7 +118,7 @@ bool is_found(const Operation& operation, const std::function<void(Tensor& resul
 
 TEST_P(RulesTest, ASmallErrorInAQuarterOfTheElementsIsFound) {
   const auto& [pass, is_reduced, is_last] = GetParam();
-  // What LibTorch itself adds up in bfloat16 has no digits left for this: see the rules.
+  // Sums that LibTorch itself makes in bfloat16 have no digits left for this: see the rules.
   if (is_reduced && std::string(pass.name) == "GlobalAverage") GTEST_SKIP() << "LibTorch rounds its sums to bfloat16";
   const double error = is_reduced ? 0x1p-6 : 0x1p-10;
   for (const Operation& operation : operations()) {

@@ -11,7 +11,6 @@
 #include "core/format.h"
 #include "simulated.h"
 #include "statistics/certainty.h"
-#include "statistics/normal.h"
 #include "statistics/weighted_metrics.h"
 
 namespace stoker::statistics {

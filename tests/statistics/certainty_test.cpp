@@ -57,7 +57,7 @@ TEST(CertaintyTest, EveryFigureLiesInItsInterval) {
     const Certainty certainty = certainty_of(simulated(task, 300, 5), {});
     EXPECT_EQ(certainty.samples, 300);
     EXPECT_EQ(certainty.metrics.front().name, "loss");
-    for (const SureMetric& metric : certainty.metrics) {
+    for (const MetricEstimate& metric : certainty.metrics) {
       EXPECT_LE(metric.interval.low, metric.value) << metric.name;
       EXPECT_GE(metric.interval.high, metric.value) << metric.name;
       EXPECT_LT(metric.interval.low, metric.interval.high) << metric.name;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "statistics/evaluated_samples.h"
+#include "statistics/weighted_metrics.h"
 
 namespace stoker::statistics {
 

@@ -12,22 +12,22 @@ int main(int argc, char** argv) {
     return 66;
   }
   const int64_t count = stoker_outputs(network);
-  float* said = malloc(sizeof(float) * (size_t)count);
+  float* predictions = malloc(sizeof(float) * (size_t)count);
   static unsigned char bytes[1 << 24];
   for (int i = 2; i < argc; ++i) {
     FILE* file = fopen(argv[i], "rb");
     const size_t size = file == NULL ? 0 : fread(bytes, 1, sizeof bytes, file);
     if (file != NULL) fclose(file);
-    const int code = stoker_classify_file_bytes(network, bytes, size, said);
+    const int code = stoker_classify_file_bytes(network, bytes, size, predictions);
     if (code != 0) {
       fprintf(stderr, "%s: %s\n", argv[i], stoker_error());
       return code;
     }
     int64_t best = 0;
-    for (int64_t k = 1; k < count; ++k) best = said[k] > said[best] ? k : best;
-    printf("%s %s %.6f\n", argv[i], stoker_name(network, best), said[best]);
+    for (int64_t k = 1; k < count; ++k) best = predictions[k] > predictions[best] ? k : best;
+    printf("%s %s %.6f\n", argv[i], stoker_name(network, best), predictions[best]);
   }
-  free(said);
+  free(predictions);
   stoker_close(network);
   return 0;
 }

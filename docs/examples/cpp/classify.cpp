@@ -17,15 +17,15 @@ int main(int argc, char** argv) {
     std::cerr << stoker_error() << '\n';
     return 66;
   }
-  std::vector<float> said(static_cast<size_t>(stoker_outputs(network.get())));
+  std::vector<float> predictions(static_cast<size_t>(stoker_outputs(network.get())));
   for (int i = 2; i < argc; ++i) {
     std::ifstream file(argv[i], std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    if (const int code = stoker_classify_file_bytes(network.get(), bytes.data(), bytes.size(), said.data())) {
+    if (const int code = stoker_classify_file_bytes(network.get(), bytes.data(), bytes.size(), predictions.data())) {
       std::cerr << argv[i] << ": " << stoker_error() << '\n';
       return code;
     }
-    const auto best = std::max_element(said.begin(), said.end());
-    std::cout << argv[i] << ' ' << stoker_name(network.get(), best - said.begin()) << ' ' << *best << '\n';
+    const auto best = std::max_element(predictions.begin(), predictions.end());
+    std::cout << argv[i] << ' ' << stoker_name(network.get(), best - predictions.begin()) << ' ' << *best << '\n';
   }
 }

@@ -19,12 +19,12 @@ library.stoker_error.restype = ctypes.c_char_p
 network = library.stoker_open(sys.argv[1].encode(), None)
 if not network:
     sys.exit(library.stoker_error().decode())
-said = (ctypes.c_float * library.stoker_outputs(network))()
+predictions = (ctypes.c_float * library.stoker_outputs(network))()
 for path in sys.argv[2:]:
     with open(path, "rb") as file:
         content = file.read()
-    if library.stoker_classify_file_bytes(network, content, len(content), said) != 0:
+    if library.stoker_classify_file_bytes(network, content, len(content), predictions) != 0:
         sys.exit(f"{path}: {library.stoker_error().decode()}")
-    best = max(range(len(said)), key=lambda i: said[i])
-    print(path, library.stoker_name(network, best).decode(), f"{said[best]:.6f}")
+    best = max(range(len(predictions)), key=lambda i: predictions[i])
+    print(path, library.stoker_name(network, best).decode(), f"{predictions[best]:.6f}")
 library.stoker_close(network)

@@ -14,7 +14,32 @@ struct AuditFlags {
   bool json = false;
 };
 
-Command audit_command();
 [[gnu::weak]] Outcome audit(const Context& context, const AuditFlags& flags);
+
+inline Command audit_command() {
+  const auto flags = std::make_shared<AuditFlags>();
+  Command command;
+  command.name = "audit";
+  command.usage = "train audit DATASET [options]";
+  command.summary = "Checks a data set for leaks between splits, contradictory labels and corrupt files.";
+  command.arguments = {config::argument("DATASET", "Folder that holds the data set, as --data-dir.", flags->dataset,
+                                        /*is_optional=*/true)};
+  command.flags = {
+      config::flag("run", "RUN_OR_CHECKPOINT",
+                   "Scores labels with the networks of this run. Its data set and options are the defaults.",
+                   flags->run),
+      config::flag("suspects", "N", "Labels of each split that are listed with --run (default: 200).", flags->suspects,
+                   1, 1'000'000'000),
+      config::flag("output,o", "FILE",
+                   "Writes a page with pictures of all findings; -: to standard output, instead of the text.",
+                   flags->output),
+      config::flag("json", "Prints the findings as JSON on standard output.", flags->json)};
+  command.takes = [](const config::Row& row) {
+    return row.group == "data" || row.name == "task" || row.in_eval || row.in_pack;
+  };
+  command.reads_files = command.opens_networks = true;
+  attach(command, audit, flags);
+  return command;
+}
 
 }  // namespace stoker::train

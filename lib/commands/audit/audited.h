@@ -2,12 +2,15 @@
 // A data set that was audited: the findings, and the splits that they are about, for names and pictures.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/format.h"
+#include "core/text/json.h"
 #include "data/audit/audit.h"
-#include "data/audit/findings.h"
+#include "data/image/decode.h"
+#include "data/source.h"
 
 namespace stoker::train {
 
@@ -47,5 +50,27 @@ struct Audited {
   /// Its class, or the numbers that are to be learned of it.
   std::string label_of(const data::SampleAt& at) const;
 };
+
+// The findings of an audit as text.
+
+/// Lines of at most some examples of each finding.
+std::string audit_text(const Audited& audited);
+
+// The findings of an audit as JSON: every sample by name.
+
+core::Json audit_json(const Audited& audited);
+
+// The findings of an audit as a page with pictures.
+
+/// `made_by`: "stoker train 0.1.0"; `time`: UTC. Reads the samples that it shows once more; of each finding at most
+/// some dozens.
+std::string audit_page(const Audited& audited, const data::DecodeLimits& limits, const std::string& made_by,
+                       const std::string& time);
+
+// A sample as a small JPEG, for a page.
+
+/// Base64 of a JPEG whose longer side has at most 112 pixels, in the picture's own shape; of a video the frame in the
+/// middle; of other numbers as data::picture_of() draws them. "" for samples that cannot be read.
+std::string sample_picture(const data::Source& source, int64_t index, const data::DecodeLimits& limits);
 
 }  // namespace stoker::train

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train bench`: which benchmark runs on what, and its figures to people or programs.
+#include "commands/bench/bench.h"
+
 #include <algorithm>
 
-#include "commands/bench/bench.h"
 #include "commands/bench/bench_rounds.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "data/dataset/subset_source.h"
+#include "data/dataset/file_source.h"
 #include "data/open_datasets.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
@@ -48,7 +49,7 @@ BenchResult bench_all(const config::ResolvedOptions& options, const std::shared_
   for (const BenchResult* part : {&loader, &step, &training}) {
     result.lines.insert(result.lines.end(), part->lines.begin(), part->lines.end());
   }
-  result.lines.push_back(core::format("feed efficiency: {:.1f} % of what the slower of loader and step gives alone{}",
+  result.lines.push_back(core::format("feed efficiency: {:.1f} % of the rate of the slower of loader and step alone{}",
                                       efficiency, options.device.device == "cpu" ? "; here both share the cores" : ""));
   return result;
 }
@@ -80,7 +81,7 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
   settings.settle(facts);
   measure_workers(settings, *source);
   const AblatedData data{what == "ablate" ? cached(settings, source) : nullptr, source};
-  // Elsewhere behind a cache only when one was asked for by name: what is measured otherwise is the way from the files.
+  // Elsewhere behind a cache only when one was requested by name: what is measured otherwise is the way from the files.
   if (!data.as_configured && !settings.was_automatic(options.loader.cache)) source = cached(settings, source);
   if (what == "loader") return bench_loader(options, source);
   if (source->num_classes() == 0) {
@@ -107,9 +108,25 @@ Outcome bench(const Context& context, const BenchFlags& flags) {
   if (flags.json) {
     core::Json object = {{"bench", what}};
     object.update(result.figures);
-    write_result("-", object.dump(2, ' ', false, core::Json::error_handler_t::replace) + "\n");
+    write_result("-", core::json_page(object, 2));
   }
   return {core::kExitOk, "bench"};
+}
+
+Spread spread_of(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  const double median = values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  return {median, values.front(), values.back()};
+}
+
+core::Json json_of(const Spread& spread) {
+  return {{"median", spread.median}, {"lowest", spread.lowest}, {"highest", spread.highest}};
+}
+
+std::string text_of(const Spread& spread, const std::string& unit) {
+  return core::format("{:.1f} {} ({:.1f} to {:.1f})", spread.median, unit, spread.lowest, spread.highest);
 }
 
 }  // namespace stoker::train

@@ -11,7 +11,24 @@ struct BenchFlags {
   bool json = false;
 };
 
-Command bench_command();
 [[gnu::weak]] Outcome bench(const Context& context, const BenchFlags& flags);
+
+inline Command bench_command() {
+  const auto flags = std::make_shared<BenchFlags>();
+  Command command;
+  command.name = "bench";
+  command.usage = "train bench WHAT [options]";
+  command.summary = "Measures the images per second of the data loader, of the training step or of both.";
+  command.arguments = {
+      config::argument("WHAT",
+                       "loader: batches from files; step: optimizer updates on one batch; all: both, and "
+                       "training; ablate: training with each optimization disabled in turn.",
+                       flags->what)};
+  command.flags = {config::flag("json", "Prints the figures as JSON on standard output.", flags->json)};
+  command.takes = config::takes_all;
+  command.reads_files = command.opens_networks = true;
+  attach(command, bench, flags);
+  return command;
+}
 
 }  // namespace stoker::train

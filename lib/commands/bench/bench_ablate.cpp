@@ -5,7 +5,7 @@
 
 #include "commands/bench/bench_rounds.h"
 #include "core/format.h"
-#include "engine/probe/measured_training.h"
+#include "engine/probe/training_speed.h"
 #include "train/setup/assemble.h"
 #include "train/setup/backend.h"
 
@@ -100,12 +100,12 @@ BenchResult bench_ablate(const config::ResolvedOptions& options, const AblatedDa
 
   BenchResult result;
   result.images_per_second = spread_of(rates);
-  result.lines = {
-      format("what each part brings: rate without it, and how many times as fast the whole is, {} rounds in "
-             "turn; {} batch {} at {} px on {}",
-             effort.rounds, options.model.model, options.loader.batch_size, options.data.img_size,
-             options.device.device),
-      table_line("as configured", "", result.images_per_second, nullptr)};
+  result.lines = {format("gain of each optimization: the rate without it, and how many times as fast training is with "
+                         "it; {} rounds in "
+                         "turn; {} batch {} at {} px on {}",
+                         effort.rounds, options.model.model, options.loader.batch_size, options.data.img_size,
+                         options.device.device),
+                  table_line("as configured", "", result.images_per_second, nullptr)};
   core::Json parts = core::Json::array();
   for (const Ablation& one : all) {
     const Spread rate = spread_of(one.rates), factor = spread_of(one.slower);

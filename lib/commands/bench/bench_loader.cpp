@@ -6,8 +6,8 @@
 #include "core/format.h"
 #include "core/system/machine.h"
 #include "core/system/stop_signal.h"
-#include "core/time/elapsed.h"
-#include "data/probe/decode_reference.h"
+#include "core/time/clock.h"
+#include "data/probe/worker_probe.h"
 #include "train/setup/assemble.h"
 
 namespace stoker::train {

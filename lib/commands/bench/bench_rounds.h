@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the benchmarks of `train bench` share: rounds, their spread, and how figures are handed over.
+// Common parts of the benchmarks of `train bench`: rounds, their spread, and how figures are handed over.
 #pragma once
 
 #include <chrono>
@@ -34,21 +34,21 @@ core::Json json_of(const Spread& spread);
 /// "1234.5 images/s (1200.1 to 1250.0)"
 std::string text_of(const Spread& spread, const std::string& unit);
 
-/// What one benchmark found.
+/// The result of one benchmark.
 struct BenchResult {
   Spread images_per_second;
   core::Json figures;              ///< an object
   std::vector<std::string> lines;  ///< the same for people
 };
 
-/// What is automatic on a CPU and the network decides (precision, layout, threads): measures it as training would.
+/// Measures the automatic choices that depend on the network (precision, layout, threads), as training does.
 void decide_arithmetic(Settings& settings);
 
 /// Options are resolved for all three. `source` is what is trained on. They throw core::StopRequested.
 BenchResult bench_loader(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                          const BenchEffort& effort = {});
 BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort& effort = {});
-/// What is trained on by `bench ablate`.
+/// The data of `bench ablate`.
 struct AblatedData {
   std::shared_ptr<const data::Source> as_configured;
   std::shared_ptr<const data::Source> uncached;  ///< the same where there is no cache

@@ -2,9 +2,10 @@
 // `train bench step`: optimizer updates on one batch of noise that stays on the device.
 #include "commands/bench/bench_rounds.h"
 #include "core/format.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "engine/device/device.h"
 #include "engine/probe/probe_input.h"
+#include "engine/probe/training_speed.h"
 #include "engine/step/updater.h"
 #include "model/model.h"
 #include "train/setup/assemble.h"
@@ -16,7 +17,7 @@ namespace {
 
 constexpr double kCudaUpdatesPerRound = 50;
 
-/// Of a clip; 1 for single images.
+/// The frames of a clip; 1 for single images.
 int64_t frames_of(const config::ResolvedOptions& options) {
   const bool sees_clips = options.data.dataset == config::DatasetType::clips && model::takes_clips(options.model.model);
   return sees_clips ? options.data.clip_frames : 1;
@@ -109,6 +110,35 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
                    options.train.accumulation_steps, replicas, options.data.img_size, options.device.device,
                    precision_text(options, precision), text_of(result.images_per_second, "images/s"),
                    memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : ""));
+  return result;
+}
+
+// The end-to-end part of `train bench all`: updates on batches that the loader makes meanwhile.
+
+BenchResult bench_training(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
+                           const BenchEffort& effort) {
+  const torch::Device device = open_and_configure_device(options);
+  prove_backend(options, benchmark_use(options, *source));
+  engine::Learner learner = build_learner(options, device);
+  const std::unique_ptr<engine::Task> task = build_task(options, device);
+  const auto feed = training_feed(options, source, device);
+  engine::MeasuredTraining training(updater_settings(options, precision_of(options, device)), *task, learner, *feed,
+                                    plan_epoch(options, feed->loader()), options.optim.lr);
+  training.warm_up(effort.warm_up_updates);
+  std::vector<double> rates, waits;
+  for (int round = 0; round < effort.rounds; ++round) {
+    const engine::MeasuredUpdates measured = training.measure(
+        [&](const engine::MeasuredUpdates& so_far) { return so_far.seconds >= effort.seconds_per_round; });
+    rates.push_back(measured.images_per_second());
+    waits.push_back(100 * measured.data_wait_seconds / measured.seconds);
+  }
+
+  BenchResult result;
+  result.images_per_second = spread_of(rates);
+  const Spread wait = spread_of(waits);
+  result.figures = {{"images_per_second", json_of(result.images_per_second)}, {"data_wait_percent", json_of(wait)}};
+  result.lines.push_back(core::format("end to end: {}, {:.1f} % of the time waiting for data",
+                                      text_of(result.images_per_second, "images/s"), wait.median));
   return result;
 }
 

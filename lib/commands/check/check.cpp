@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train check`: what this machine is, how fast it really is, and what to set because of it.
+#include "commands/check/check.h"
+
 #include <ATen/Context.h>
 
 #include <algorithm>
 
-#include "commands/check/check.h"
 #include "commands/check/check_report.h"
 #include "commands/plan/measure_epoch.h"
-#include "commands/train/look_at_files.h"
+#include "commands/train/check_data_files.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
 #include "model/model.h"
-#include "observe/resources/nvml.h"
+#include "observe/resources/resources.h"
 #include "proof/standing.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
@@ -38,7 +39,7 @@ void read_driver(CheckFacts& facts) {
   facts.driver_devices = nvml.device_names();
 }
 
-/// A device that is asked for and missing is a finding here, not an error: the rest is still measured, on the CPU.
+/// A device that is requested and missing is a finding here, not an error: the rest is still measured, on the CPU.
 Settings settings_or_note(config::Configuration& configuration, CheckFacts& facts) {
   try {
     return Settings(configuration, facts.machine);
@@ -57,11 +58,13 @@ void measure_storage(const config::Configuration& configuration, CheckFacts& fac
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::no_input) throw;
     facts.storage_error = error.what();
-    if (configuration.flags.names_data) facts.missing.push_back(error.what());
+    if (!configuration.flags.names_data) return;
+    facts.missing.push_back(error.what());
+    core::log_warning("{}; measuring the machine without it", error.what());
   }
 }
 
-/// A check asks for files, not for splits: where there is only one, or class folders lie in the folder itself, a part
+/// A check needs files, not splits: where there is only one, or class folders lie in the folder itself, a part
 /// is held out, half so that tiny folders have some in both. Throws core::Error: what was wrong with the data as given.
 data::Datasets open_files(config::DataOptions options) {
   options.stage_dir.clear();  // the files themselves are looked at
@@ -78,12 +81,12 @@ data::Datasets open_files(config::DataOptions options) {
   }
 }
 
-/// Whether there are bad files. A folder that is no data set is none of its business.
-bool look_at_data(const config::Configuration& configuration, bool all_files, CheckFacts& facts) {
+/// Whether there are bad files. A folder that is not a data set is none of its business.
+bool inspect_data(const config::Configuration& configuration, bool all_files, CheckFacts& facts) {
   if (!configuration.flags.names_data || !facts.missing.empty()) return false;
   const config::DataOptions& given = configuration.options.data;
   try {
-    facts.files = look_at_files(open_files(given), decode_limits(given), facts.num_workers, all_files);
+    facts.files = check_data_files(open_files(given), decode_limits(given), facts.num_workers, all_files);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::no_input && error.kind() != ErrorKind::data && error.kind() != ErrorKind::config) {
       throw;
@@ -94,16 +97,16 @@ bool look_at_data(const config::Configuration& configuration, bool all_files, Ch
 }
 
 /// Data that is not there is a finding of the check, not of its configuration: what depends on it stays auto.
-void learn_data_or_go_on(Settings& settings) {
+void set_data_facts_if_found(Settings& settings) {
   config::DataOptions given = settings.given_data();
   given.stage_dir.clear();  // nothing is read but some samples
   try {
     const data::Datasets datasets = data::open_datasets(given);
-    settings.learn_data(facts_of(*datasets.train, given));
+    settings.learn(&config::Facts::data, facts_of(*datasets.train, given));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::no_input) throw;
   }
-  settings.learn_network();
+  settings.set_model_facts();
 }
 
 /// Trains for a moment with the given configuration, on its data, and keeps nothing.
@@ -118,7 +121,7 @@ plan::EpochEstimate estimate_epoch(Settings& settings) {
   return measure_epoch(options, datasets, learner, *build_task(options, device));
 }
 
-/// What the options that were given look like as advice.
+/// The given options in the form of advice.
 std::vector<std::string> given_flags(const config::Table& table) {
   std::vector<std::string> flags;
   for (const config::Row& row : table.rows()) {
@@ -132,7 +135,7 @@ std::vector<std::string> given_flags(const config::Table& table) {
   return flags;
 }
 
-/// Of the network that the options name, or the usual one.
+/// Proves the network that the options name, or the usual one.
 void prove_libraries(const config::ResolvedOptions& options, CheckFacts& facts) {
   NetworkUse use = benchmark_use(options, {options.data.in_chans, options.data.img_size, options.data.img_size});
   use.tries_precisions = true;
@@ -143,7 +146,7 @@ void prove_libraries(const config::ResolvedOptions& options, CheckFacts& facts) 
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::backend) throw;
     facts.backend = error.what();
-    facts.missing.push_back("a library that computes rightly");
+    facts.missing.push_back("a library that computes correctly");
   }
 }
 
@@ -163,24 +166,22 @@ Outcome check_machine(const Context& context, const CheckFlags& flags) {
   facts.num_workers = options.loader.num_workers;
   facts.given = given_flags(configuration.table);
   if (common.print_config) {
-    learn_data_or_go_on(settings);
+    set_data_facts_if_found(settings);
     write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
+  measure_storage(configuration, facts);  // first: data that is not there is reported before anything takes long
+  const bool has_bad_files = inspect_data(configuration, flags.all_files, facts);
   read_driver(facts);
   facts.blas = engine::blas_facts();
   facts.threads = engine::probe_threads(options.device.threads, kCheckedThreadSeconds);
   open_and_configure_device(options);
   prove_libraries(options, facts);
   facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
-  measure_storage(configuration, facts);
-  const bool has_bad_files = look_at_data(configuration, flags.all_files, facts);
   if (facts.missing.empty() && !has_bad_files && (!common.config_files.empty() || !common.preset.empty())) {
     facts.estimate = estimate_epoch(settings);
   }
-  write_result(flags.output, flags.json
-                                 ? check_json(facts).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n"
-                                 : core::terminal_text(check_text(facts)));
+  write_result(flags.output, flags.json ? core::json_page(check_json(facts)) : core::terminal_text(check_text(facts)));
   if (has_bad_files) return {core::exit_code(ErrorKind::data), "bad-files"};
   if (facts.missing.empty()) return {core::kExitOk, "checked"};
   for (const std::string& missing : facts.missing) core::log_error("missing: {}", missing);

@@ -103,7 +103,7 @@ std::string storage_line(const CheckFacts& facts) {
   if (!facts.storage) return format("storage   n/a ({})\n", facts.storage_error);
   const data::StorageSpeed& storage = *facts.storage;
   const std::string from =
-      storage.dropped ? "storage" : "memory (the page cache did not let go: storage was not measured)";
+      storage.dropped ? "storage" : "memory (the page cache was not dropped: storage was not measured)";
   return format(
       "storage   {}: {} of {}{} files, {}; {:.0f}% were in the page cache\n"
       "          from {}: {:.2f} ms to the first page (95%: {:.2f} ms), {}/s; again from memory: {}/s\n",
@@ -152,7 +152,7 @@ std::vector<std::string> warnings_from(const CheckFacts& facts) {
   std::vector<std::string> warnings;
   if (facts.blas.reference) {
     warnings.push_back(
-        "the reference BLAS multiplies matrices, many times slower than need be: "
+        "the reference BLAS is in use, many times slower than OpenBLAS: "
         "apt install libopenblas0-openmp");
   }
   if (threads_get_in_each_others_way(facts)) {
@@ -283,7 +283,7 @@ core::Json check_json(const CheckFacts& facts) {
                        {"cached_bytes_per_second", storage.cached_bytes_per_second}};
   }
   json["estimate"] = nullptr;
-  if (facts.estimate) json["estimate"] = plan::estimate_json(*facts.estimate);
+  if (facts.estimate) json["estimate"] = *facts.estimate;
   json["advice"] = Json::array();
   for (const Advice& advice : advice_from(facts))
     json["advice"].push_back({{"flag", advice.flag}, {"reason", advice.reason}});

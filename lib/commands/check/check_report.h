@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `train check` found, as values, and what follows from it: advice, warnings, text and JSON. Nothing here measures
+// The findings of `train check`, and their consequences: advice, warnings, text and JSON. Nothing here measures
 // or prints.
 #pragma once
 
@@ -12,9 +12,9 @@
 #include "core/text/json.h"
 #include "data/probe/file_check.h"
 #include "data/probe/storage_probe.h"
-#include "engine/device/blas.h"
+#include "engine/device/device.h"
 #include "engine/probe/compute_probe.h"
-#include "plan/epoch_estimate.h"
+#include "plan/device_plan.h"
 
 namespace stoker::train {
 
@@ -34,11 +34,11 @@ struct CheckFacts {
   std::optional<data::StorageSpeed> storage;
   std::string storage_error;                                   ///< why there is none
   std::vector<std::pair<std::string, data::FileCheck>> files;  ///< of each split, with what its samples are called
-  std::string files_error;                                     ///< why there are none; empty: none were asked for
+  std::string files_error;                                     ///< why there are none; empty: none were requested
   std::optional<plan::EpochEstimate> estimate;
   int64_t num_workers = 0;           ///< what auto takes
-  std::vector<std::string> given;    ///< "--threads 2": what was asked for, which is no advice
-  std::vector<std::string> missing;  ///< what was asked for and is not there
+  std::vector<std::string> given;    ///< "--threads 2": what was requested, which is not advice
+  std::vector<std::string> missing;  ///< what was requested and is not there
 };
 
 /// A flag with a value to try, and why.
@@ -47,7 +47,7 @@ struct Advice {
   std::string reason;
 };
 std::vector<Advice> advice_from(const CheckFacts& facts);
-/// What is wrong with the machine, each with its cure.
+/// The problems of the machine, each with its remedy.
 std::vector<std::string> warnings_from(const CheckFacts& facts);
 
 std::string check_text(const CheckFacts& facts);

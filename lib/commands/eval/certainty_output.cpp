@@ -6,7 +6,7 @@
 
 #include "config/task_facts.h"
 #include "core/format.h"
-#include "core/text/csv_row.h"
+#include "core/text/csv.h"
 
 namespace stoker::train {
 namespace {
@@ -44,12 +44,13 @@ std::string interval_text(const statistics::Interval& interval, engine::MetricUn
 
 std::string calibration_line(const statistics::Calibration& calibration) {
   const bool is_finding = calibration.ece > calibration.chance_ece;
-  const char* const verdict = !is_finding                                  ? "no more than chance"
+  const char* const verdict = !is_finding                                  ? "not significant"
                               : calibration.confidence > calibration.right ? "overconfident"
                               : calibration.confidence < calibration.right ? "underconfident"
                                                                            : "off";
   return format(
-      "calibration  mean confidence {:.1f}%, accuracy {:.1f}%; ECE {:.2f} points, {} (chance alone: up to {:.2f})",
+      "calibration  mean confidence {:.1f}%, accuracy {:.1f}%; ECE {:.2f} points, {} (perfectly calibrated: up to "
+      "{:.2f})",
       100 * calibration.confidence, 100 * calibration.right, 100 * calibration.ece, verdict,
       100 * calibration.chance_ece);
 }
@@ -60,17 +61,13 @@ std::string threshold_text(const char* figure, const statistics::BestThreshold& 
 
 std::string threshold_line(const statistics::LabelThresholds& of, const std::string& name) {
   if (std::isnan(of.f1.threshold))
-    return format("threshold    {}: nothing to choose by, one answer is always right", name);
+    return format("threshold    {}: all samples have the same answer, so any threshold is right", name);
   return format("threshold    {}: {}, {}", name, threshold_text("f1", of.f1),
                 threshold_text("balanced accuracy", of.balanced_accuracy));
 }
 
-Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json threshold_json(const statistics::BestThreshold& best) {
-  return {{"threshold", number_json(best.threshold)},
-          {"value", number_json(best.value)},
-          {"value_now", number_json(best.value_now)}};
+  return {{"threshold", best.threshold}, {"value", best.value}, {"value_now", best.value_now}};
 }
 
 Json calibration_json(const statistics::Calibration& calibration) {
@@ -83,10 +80,10 @@ Json calibration_json(const statistics::Calibration& calibration) {
     json["bins"].push_back({{"low", bin.low},
                             {"high", bin.high},
                             {"answers", bin.answers},
-                            {"confidence", number_json(bin.confidence)},
-                            {"right", number_json(bin.right)},
-                            {"right_low", number_json(bin.right_interval.low)},
-                            {"right_high", number_json(bin.right_interval.high)}});
+                            {"confidence", bin.confidence},
+                            {"right", bin.right},
+                            {"right_low", bin.right_interval.low},
+                            {"right_high", bin.right_interval.high}});
   }
   return json;
 }
@@ -113,7 +110,7 @@ std::string difference_line(const statistics::Comparison::Difference& metric, en
 std::vector<std::string> certainty_lines(const statistics::Certainty& certainty, const engine::EvalReport& report,
                                          const std::vector<std::string>& label_names) {
   std::string intervals = format("{:.0f} %  ", 100 * certainty.settings.level);
-  for (const statistics::SureMetric& metric : certainty.metrics) {
+  for (const statistics::MetricEstimate& metric : certainty.metrics) {
     const engine::MetricUnit unit = unit_of(report, metric.name);
     intervals += format("  {} {}{}", metric.name, interval_text(metric.interval, unit), unit_text(unit));
   }
@@ -123,7 +120,7 @@ std::vector<std::string> certainty_lines(const statistics::Certainty& certainty,
     lines.push_back(threshold_line(certainty.thresholds[i], label_names[i]));
   }
   if (!certainty.thresholds.empty()) {
-    lines.push_back("             best on these images, which flatters them: choose on one split, measure on another");
+    lines.push_back("             best on these images, so optimistic: choose on one split, measure on another");
   }
   return lines;
 }
@@ -144,11 +141,9 @@ core::Json certainty_json(const statistics::Certainty& certainty, const std::vec
                {"level", certainty.settings.level},
                {"resamples", certainty.settings.resamples},
                {"metrics", Json::array()}};
-  for (const statistics::SureMetric& metric : certainty.metrics) {
-    json["metrics"].push_back({{"name", metric.name},
-                               {"value", number_json(metric.value)},
-                               {"low", number_json(metric.interval.low)},
-                               {"high", number_json(metric.interval.high)}});
+  for (const statistics::MetricEstimate& metric : certainty.metrics) {
+    json["metrics"].push_back(
+        {{"name", metric.name}, {"value", metric.value}, {"low", metric.interval.low}, {"high", metric.interval.high}});
   }
   json["calibration"] = certainty.calibration ? calibration_json(*certainty.calibration) : Json(nullptr);
   json["thresholds"] = Json::array();
@@ -168,12 +163,12 @@ core::Json comparison_json(const statistics::Comparison& comparison, const std::
                {"metrics", Json::array()}};
   for (const auto& metric : comparison.metrics) {
     json["metrics"].push_back({{"name", metric.name},
-                               {"first", number_json(metric.first)},
-                               {"second", number_json(metric.second)},
-                               {"difference", number_json(metric.difference())},
-                               {"low", number_json(metric.interval.low)},
-                               {"high", number_json(metric.interval.high)},
-                               {"p", number_json(metric.chance)},
+                               {"first", metric.first},
+                               {"second", metric.second},
+                               {"difference", metric.difference()},
+                               {"low", metric.interval.low},
+                               {"high", metric.interval.high},
+                               {"p", metric.chance},
                                {"winner", metric.winner() > 0   ? "first"
                                           : metric.winner() < 0 ? "second"
                                                                 : "none"}});

@@ -21,8 +21,9 @@ std::vector<std::string> comparison_lines(const statistics::Comparison& comparis
 
 core::Json certainty_json(const statistics::Certainty& certainty, const std::vector<std::string>& label_names);
 core::Json comparison_json(const statistics::Comparison& comparison, const std::string& second);
-/// What the report draws: precision, recall and F1 of labels over all thresholds, or some samples with each target as
-/// it is and as it is predicted. `names`: of the outputs, or of the positive class. Small, whatever the evaluation.
+/// The data of the report's charts: precision, recall and F1 of labels over all thresholds, or some samples with each
+/// target as it is and as it is predicted. `names`: of the outputs, or of the positive class. Small, whatever the
+/// evaluation.
 core::Json curves_json(const statistics::EvaluatedSamples& samples, const std::vector<std::string>& names);
 /// A row per bin of the reliability curve.
 std::string reliability_csv(const statistics::Calibration& calibration);

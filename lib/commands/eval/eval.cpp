@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train eval`: metrics of a checkpoint on labelled images, and their uncertainty.
+#include "commands/eval/eval.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
 #include "commands/eval/certainty_output.h"
-#include "commands/eval/eval.h"
 #include "commands/eval/evaluate_together.h"
 #include "commands/eval/report_csv.h"
 #include "commands/train/run_end.h"
@@ -15,8 +16,8 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "data/open_datasets.h"
-#include "engine/task/gather_samples.h"
-#include "observe/listeners/progress.h"
+#include "engine/task/evaluate.h"
+#include "observe/observers/progress.h"
 #include "statistics/certainty.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
@@ -28,7 +29,7 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-/// What each threshold is about: the labels, or class 1 of a binary task.
+/// The subject of each threshold: the labels, or class 1 of a binary task.
 std::vector<std::string> label_names(const LoadedModel& loaded) {
   const std::vector<std::string> names = output_names(loaded);
   return loaded.options().data.task == config::TaskKind::binary ? std::vector<std::string>{names[1]} : names;
@@ -132,7 +133,7 @@ void log_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine
                  const Sureness& sureness) {
   core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
   std::string figures =
-      format("{} {}  loss {:.4f}", data::item_word(*loaded.source).several, report.images, report.loss);
+      format("{} {}  loss {:.4f}", data::sample_noun(*loaded.source).several, report.images, report.loss);
   for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
   core::log_info("{}", figures);
   log_absent_classes(loaded);
@@ -167,10 +168,8 @@ void write_figures(const EvalFlags& flags, const LoadedModel& loaded, const engi
   };
   write("images.csv", images.text());
   for (const engine::ResultTable& result : report.tables) write(result.name + ".csv", table_csv(result));
-  write("certainty.json",
-        figures_json(loaded, sureness).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
-  write("curves.json",
-        curves_json(samples, label_names(loaded)).dump(-1, ' ', false, core::Json::error_handler_t::replace) + "\n");
+  write("certainty.json", core::json_page(figures_json(loaded, sureness)));
+  write("curves.json", core::json_line(curves_json(samples, label_names(loaded))) + "\n");
   if (sureness.certainty.calibration) write("reliability.csv", reliability_csv(*sureness.certainty.calibration));
   core::log_info("written: {}", written);
   if (belongs_to_report(folder, flags.checkpoint)) write_report_or_warn(flags.checkpoint);
@@ -217,7 +216,7 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
   log_figures(flags, loaded, report, sureness);
   if (!flags.output.empty()) write_figures(flags, loaded, report, sureness, gathered.samples(), *table);
   if (flags.json) {
-    write_result("-", figures_json(loaded, sureness).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
+    write_result("-", core::json_page(figures_json(loaded, sureness)));
   } else if (flags.output.empty()) {
     write_result("-", table_csv(report.tables.front()));
   }

@@ -18,12 +18,45 @@ struct EvalFlags {
   bool json = false;
 };
 
-Command eval_command();
 [[gnu::weak]] Outcome evaluate(const Context& context, const EvalFlags& flags);
 
-// The words and options that eval, predict and export have in common.
-config::Word checkpoint_word(std::string& into);
-config::Flag which_flag(std::string& into);
-bool takes_eval(const config::Row& row);
+// Also for predict and export.
+
+inline config::Flag which_flag(std::string& into) {
+  return config::choice_flag("which", {"best", "last"}, "Checkpoint of the run directory to use (default: best).",
+                             into);
+}
+
+inline bool takes_eval(const config::Row& row) { return row.in_eval; }
+
+inline Command eval_command() {
+  const auto flags = std::make_shared<EvalFlags>();
+  Command command;
+  command.name = "eval";
+  command.usage = "train eval RUN_OR_CHECKPOINT [DATA] [options]";
+  command.summary = "Evaluates a checkpoint on a labelled split. Unset options are those of the run.";
+  command.arguments = {
+      checkpoint_argument(flags->checkpoint),
+      config::argument("DATA",
+                       "Labelled data instead of the run's own: a folder of classes or of splits, a CSV or "
+                       "HDF5 file.",
+                       flags->data, /*is_optional=*/true)};
+  command.flags = {
+      which_flag(flags->which),
+      config::flag("split", "NAME", "Split to evaluate on (default: the run's validation split).", flags->split),
+      config::flag("output,o", "FOLDER", "Folder for CSV files of results per image and per class.", flags->output),
+      config::flag("against", "RUN_OR_CHECKPOINT",
+                   "Compares with this run or checkpoint on the same images, with confidence intervals.",
+                   flags->against),
+      config::flag("resamples", "N",
+                   "Bootstrap resamples for the confidence intervals (default: 2000); 0: no intervals.",
+                   flags->resamples, 0, 1'000'000),
+      config::flag("logits", "Writes the network's raw outputs as well.", flags->logits),
+      config::flag("json", "Prints the figures as JSON on standard output.", flags->json)};
+  command.takes = takes_eval;
+  command.reads_files = command.opens_networks = true;
+  attach(command, evaluate, flags);
+  return command;
+}
 
 }  // namespace stoker::train

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/eval/loaded_model.h"
 
-#include "commands/eval/evaluation_plan.h"
-#include "config/preprocess/preprocessing.h"
-#include "engine/checkpoint/weights.h"
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <optional>
+
+#include "core/log.h"
+#include "core/system/machine.h"
 #include "engine/device/device.h"
-#include "plan/refusals.h"
+#include "engine/probe/memory_probe.h"
+#include "engine/task/task.h"
+#include "plan/memory_plan.h"
 #include "train/setup/assemble.h"
 #include "train/setup/backend.h"
+#include "train/setup/loader_tuning.h"
 #include "train/setup/network_file.h"
 #include "train/setup/plan_run.h"
-#include "train/setup/rank_share.h"
 #include "train/setup/run_directory.h"
+#include "train/setup/run_setup.h"
 
 namespace stoker::train {
 namespace {
@@ -33,7 +40,7 @@ config::DataFacts facts_of_use(const LoadedModel& loaded) {
   return facts;
 }
 
-/// What results depend on.
+/// The key of results.
 void refuse_unequal_evaluations(const JoinedRanks& ranks, const LoadedModel& loaded) {
   const config::ResolvedOptions& options = loaded.options();
   std::vector<std::pair<std::string, std::string>> values;
@@ -52,19 +59,17 @@ void refuse_unequal_evaluations(const JoinedRanks& ranks, const LoadedModel& loa
 LoadedModel load_configuration(const config::CommandLine& line, const JoinedRanks& ranks, const NamedCheckpoint& named,
                                const std::function<void(config::Options& given)>& change) {
   LoadedModel loaded;
-  const auto find = [&] { return find_checkpoint(named.path, named.which); };
-  loaded.saved = engine::load_saved_model(ranks.from_root(find));
+  const auto find = [&] { return engine::find_checkpoint(named.path, named.which); };
   loaded.given = std::make_unique<config::Configuration>();
   loaded.given->trains = false;
-  config::read_run_config(loaded.saved.config_yaml, loaded.saved.path + "/config.yaml", *loaded.given);
-  if (!loaded.saved.preprocess.is_null()) {
-    const std::string file = loaded.saved.path + "/preprocess.json";
-    const config::Preprocessing record = config::preprocessing_from_json(loaded.saved.preprocess, file);
-    config::take_over(record, file, *loaded.given);
-    loaded.saved.class_names = record.names;
-  }
+  deploy::ReadCheckpoint read =
+      deploy::read_checkpoint(ranks.place().size == 1 ? engine::load_model_of(named.path, named.which)
+                                                      : engine::load_saved_model(ranks.from_root(find)),
+                              *loaded.given);
+  loaded.saved = std::move(read.saved);
+  loaded.record = std::move(read.record);
   config::parse_options(line, *loaded.given);
-  use_network_file_of_run(loaded.saved.path, engine::read_manifest(loaded.saved.path).extra, *loaded.given);
+  use_network_file_of_run(loaded.saved.path, loaded.saved.extra, *loaded.given);
   if (change) change(loaded.given->options);
   loaded.settings.emplace(*loaded.given, share_of_machine(ranks.place()));
   return loaded;
@@ -79,21 +84,20 @@ std::string shape_text(const data::SampleShape& shape) {
 /// A network that was trained on numbers of one shape, as HDF5 files hold them, accepts no photographs, and the other
 /// way round. One that was trained on pairs of frames sees nothing in place of the other view.
 void refuse_other_samples(const LoadedModel& loaded) {
-  if (loaded.saved.preprocess.is_null()) return;
-  const auto trained = config::preprocessing_from_json(loaded.saved.preprocess, loaded.saved.path);
+  if (!loaded.record) return;
+  const config::Preprocessing& trained = *loaded.record;
   const data::SampleShape given = loaded.source->fixed_shape();
   const bool given_as_is = given.height > 0;
   const data::SampleShape shape = {0, trained.height, trained.width, trained.channels};
   if (trained.taken_as_is != given_as_is) {
-    throw core::Error(
-        core::ErrorKind::data,
-        trained.taken_as_is
-            ? core::format("this network was trained on samples of {} that stay as they are, but {} holds images",
-                           shape_text(shape), core::printable(loaded.source->name(0)))
-            : core::format("this network was trained on images, but {} is one of samples of {} that stay as they are",
-                           core::printable(loaded.source->name(0)), shape_text(given)),
-        trained.taken_as_is ? "give HDF5 files, or TIFF files of many bands, with such samples"
-                            : "give images: JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
+    throw core::Error(core::ErrorKind::data,
+                      trained.taken_as_is
+                          ? core::format("this network was trained on samples of a fixed size, {}, but {} holds images",
+                                         shape_text(shape), core::printable(loaded.source->name(0)))
+                          : core::format("this network was trained on images, but {} holds samples of a fixed size, {}",
+                                         core::printable(loaded.source->name(0)), shape_text(given)),
+                      trained.taken_as_is ? "give HDF5 files, or multi-band TIFF files, with such samples"
+                                          : "give images: JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
   }
   if (given_as_is && shape_text(shape) != shape_text(given)) {
     throw core::Error(
@@ -124,15 +128,107 @@ void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel&
   refuse_unequal_evaluations(ranks, loaded);
   require_model_for(options, *loaded.source);
   loaded.device = open_and_configure_device(options);
-  loaded.precision = precision_of(options, loaded.device);
-  loaded.task = build_task(options, loaded.device);
-  prove_backend(options, evaluation_use(options, *loaded.source),
-                [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); });
-  loaded.model = build_model(options, loaded.device);
-  engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
+  deploy::Network network =
+      deploy::open_network(options, loaded.device, loaded.saved, evaluation_use(options, *loaded.source),
+                           [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); });
+  loaded.precision = network.precision;
+  loaded.task = std::move(network.task);
+  loaded.model = std::move(network.model);
   const plan::MemoryBudget budget = memory_budget(loaded.device, ranks.place().local_size);
   const EvaluationParts parts = {options, *loaded.source, *loaded.model, *loaded.task, loaded.device, data_bytes};
-  plan::refuse_evaluation_that_does_not_fit(measure_evaluation(parts, budget), budget, options.run.plan_check);
+  plan::require_evaluation_memory(measure_evaluation(parts, budget), budget, options.run.plan_check);
+}
+
+namespace {
+
+/// Times its input that a network may hold for it: the widest maps that a convolution makes of the input, as if several
+/// of them were there at once and in full size.
+int64_t max_times_input(const model::ImageModel& model, int64_t in_channels) {
+  constexpr int64_t kLeast = 512, kMapsAtOnce = 16;
+  int64_t widest = 0;  // channels
+  for (const torch::Tensor& parameter : model.parameters()) {
+    if (parameter.dim() == 4) widest = std::max(widest, parameter.size(0));
+  }
+  return std::max(kLeast, kMapsAtOnce * widest / std::max<int64_t>(1, in_channels));
+}
+
+data::SampleShape shape_of(const EvaluationParts& parts) {
+  return transform_plan(parts.options, parts.source, /*training=*/false).shape;
+}
+
+plan::PlanInputs known_sizes(const EvaluationParts& parts) {
+  const config::ResolvedOptions& options = parts.options;
+  const data::SampleShape shape = shape_of(parts);
+  plan::PlanInputs inputs;
+  inputs.device = options.device.device;
+  inputs.batch_size = inputs.val_batch_size = options.loader.val_batch_size;  // nothing is trained on
+  inputs.num_workers = options.loader.num_workers;
+  inputs.prefetch_factor = options.loader.prefetch_factor;
+  inputs.val_images = parts.source.size();
+  inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + parts.source.num_targets() * int64_t{sizeof(float)};
+  inputs.input_bytes = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
+  inputs.data_bytes = parts.data_bytes;
+  inputs.weight_bytes = engine::state_bytes(parts.model);
+  const int64_t on_host = inputs.on_cpu() ? inputs.weight_bytes : 0;
+  inputs.program_bytes = std::max<int64_t>(0, settled_resident_bytes() - parts.data_bytes - on_host);
+  inputs.evaluation_bytes = [bytes = inputs.input_bytes](int64_t images) { return images * bytes; };
+  return inputs;
+}
+
+/// Bytes by number of images. Nothing where the network cannot be tried this way: evaluation reports the reason.
+/// `max_images`: of a batch. `held`, `free`: bytes of the memory that they take.
+std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64_t max_images, int64_t held,
+                                             int64_t free) {
+  engine::ProbeSettings settings = probe_settings(parts.options, parts.source, parts.device);
+  settings.input = network_input(shape_of(parts));
+  std::optional<core::MemoryLimit> limit;
+  if (parts.device.is_cpu()) limit.emplace();
+  try {
+    const engine::ActivationModel found =
+        engine::probe_evaluation_memory(parts.model, parts.task, parts.device, settings, max_images);
+    core::log_debug("memory of activations: tried with {} pixels in {:.2f} s", found.probe_side, found.seconds);
+    return [found](int64_t images) { return found.evaluation_bytes(images); };
+  } catch (const std::exception& error) {
+    core::log_debug("activation memory is unknown: {}", engine::short_text_of(error));
+    if (!engine::is_out_of_memory(error, engine::free_memory_share(parts.device))) return {};
+  }
+  // `tried` images or more did not fit. They count as more than there is, whatever this process gives back meanwhile.
+  const int64_t tried = std::min<int64_t>(2, max_images);
+  return [=](int64_t images) { return images < tried ? free / tried * images : held + free + 1; };
+}
+
+/// Bytes by images of a batch: what is kept of each image until the end, for metrics, tables and intervals, and the
+/// outputs of a batch.
+std::function<int64_t(int64_t)> result_bytes(const EvaluationParts& parts) {
+  const int64_t outputs = parts.task.num_outputs(), images = parts.source.size();
+  constexpr int64_t kOutputCopies = 4, kNumber = sizeof(float);  // as they are, softmax, sorted, on the host
+  constexpr int64_t kOfLabel = 40, kOfClassified = 64;           // bytes of an image
+  const int64_t matrix = outputs <= engine::kMostInMatrix ? 3 * int64_t{sizeof(int64_t)} * outputs * outputs : 0;
+  const int64_t kept = parts.options.data.task == config::TaskKind::multiclass ? kOfClassified * images + matrix
+                                                                               : kOfLabel * images * outputs;
+  return [=](int64_t batch) { return kOutputCopies * kNumber * batch * outputs + kept; };
+}
+
+}  // namespace
+
+plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& budget) {
+  plan::PlanInputs inputs = known_sizes(parts);
+  const auto add_results = [&] {
+    inputs.evaluation_bytes = [of = inputs.evaluation_bytes, results = result_bytes(parts)](int64_t images) {
+      return of(images) + results(images);
+    };
+  };
+  const int64_t images = std::min(inputs.val_batch_size, inputs.val_images);
+  const int64_t held = inputs.on_cpu() ? budget.host_held_bytes : budget.device_held_bytes;
+  const int64_t free = inputs.on_cpu() ? budget.host_free_bytes : budget.device_free_bytes;
+  const bool may_matter = images * inputs.input_bytes > free / max_times_input(parts.model, shape_of(parts).channels);
+  add_results();
+  if (!may_matter || !plan::shortage(plan::make_memory_plan(inputs), budget).empty()) return inputs;
+  if (const auto bytes = probed_bytes(parts, images, held, free)) {
+    inputs.evaluation_bytes = bytes;
+    add_results();
+  }
+  return inputs;
 }
 
 }  // namespace stoker::train

@@ -12,9 +12,10 @@
 #include "commands/command.h"
 #include "config/config.h"
 #include "data/source.h"
-#include "engine/checkpoint/checkpoint.h"
-#include "engine/device/precision.h"
+#include "deploy/inference/inference.h"
 #include "engine/task/task.h"
+#include "model/image_model.h"
+#include "plan/memory_plan.h"
 #include "train/launch/joined_ranks.h"
 #include "train/setup/settings.h"
 
@@ -25,7 +26,8 @@ struct LoadedModel {
   std::unique_ptr<config::Configuration> given;
   std::optional<Settings> settings;  ///< of `given`
   engine::SavedModel saved;
-  std::shared_ptr<const data::Source> source;  ///< what it is used on
+  std::optional<config::Preprocessing> record;  ///< of how its inputs are made; older checkpoints have none
+  std::shared_ptr<const data::Source> source;   ///< what it is used on
   std::unique_ptr<engine::Task> task;
   std::shared_ptr<model::ImageModel> model;
   torch::Device device = torch::kCPU;
@@ -55,5 +57,21 @@ LoadedModel load_configuration(const config::CommandLine& line, const JoinedRank
 /// the network, Error{out_of_memory} for batches that do not fit into the memory that is free.
 /// Throws Error{config} on all ranks where other data, options or programs would give other results.
 void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel& loaded);
+
+// The predicted memory of `train eval` and `train predict`.
+
+struct EvaluationParts {
+  const config::ResolvedOptions& options;
+  const data::Source& source;
+  model::ImageModel& model;
+  const engine::Task& task;
+  torch::Device device;
+  int64_t data_bytes = 0;  ///< that opening the data took
+};
+
+/// Weights, the batches that the loader holds, and the network's input; activations, too, by trying a few images, where
+/// they may matter in `budget`: where a network that holds some hundred times its input would not fit. Images that do
+/// not fit when they are tried count as more than what is free.
+plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& budget);
 
 }  // namespace stoker::train

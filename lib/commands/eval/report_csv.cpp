@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/format.h"
-#include "core/text/csv_row.h"
+#include "core/text/csv.h"
 #include "core/text/json.h"
 
 namespace stoker::train {
@@ -16,9 +16,7 @@ namespace {
 
 constexpr char kBetweenTexts[] = "\x1f";  // the unit separator: in no name that can be printed
 
-std::string json_text(const std::string& text) {
-  return core::Json(text).dump(-1, ' ', false, core::Json::error_handler_t::replace);
-}
+std::string json_text(const std::string& text) { return core::json_line(core::Json(text)); }
 
 std::string number(double value) { return core::format("{:.9g}", value); }
 

@@ -12,7 +12,7 @@
 
 namespace stoker::train {
 
-/// What is known of one image.
+/// The results of one image.
 struct ImageResult {
   std::string path;
   int64_t label = -1;                  ///< -1: unknown
@@ -38,7 +38,7 @@ class ImageTable {
   /// A row of an image that could not be read: its path and the error alone.
   void add_error(const std::string& path, const std::string& error);
   const std::string& text() const { return text_; }
-  /// What was added since the last call; the heading comes first.
+  /// The text that was added since the last call; the heading comes first.
   std::string take_text() { return std::exchange(text_, ""); }
 
  protected:

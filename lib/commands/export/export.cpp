@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train export`: a trained network as a file that other programs run, with test vectors beside it.
-#include <ATen/Functions.h>
+#include "commands/export/export.h"
 
+#include <ATen/Functions.h>
+#include <sys/stat.h>
+#include <torch/types.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <functional>
+#include <sstream>
+#include <string>
 
 #include "commands/eval/evaluate_together.h"
 #include "commands/eval/loaded_model.h"
-#include "commands/eval/open_inputs.h"
-#include "commands/export/export.h"
 #include "commands/export/exported_network.h"
-#include "commands/export/onnx_check.h"
 #include "commands/import/weights_output.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/child_process.h"
 #include "core/system/file.h"
 #include "deploy/trace/traced_network.h"
 #include "deploy/translate/translator.h"
-#include "engine/checkpoint/weights.h"
+#include "engine/saved/safetensors.h"
+#include "engine/saved/weights.h"
 #include "model/script/network_library.h"
 #include "model/script/script_network.h"
 #include "train/failure/result_output.h"
@@ -27,6 +34,72 @@
 
 namespace stoker::train {
 namespace {
+
+// Runs a file of ONNX by another program's implementation, in a process of its own: stoker-check-onnx, which alone
+// links OpenCV's networks. Their libraries bring a second copy of what LibTorch brings, so they stay out of this one.
+
+struct OnnxAnswers {
+  std::string reader;          ///< "OpenCV 4.6.0"
+  bool takes_batches = false;  ///< else it could run images one by one alone
+  torch::Tensor outputs;       ///< float32, as the file has them
+};
+
+using core::Error;
+using core::ErrorKind;
+
+constexpr const char* kChecker = "stoker-check-onnx";
+constexpr uint64_t kMaxAnswers = uint64_t{1} << 32;
+
+/// Removed with all that is in it.
+class Scratch {
+ public:
+  Scratch() {
+    const std::string plain = core::temporary_folder() + "/stoker-check";
+    core::remove_temporaries_of(plain);  // a killed process leaves them behind
+    path_ = core::format("{}.tmp-{}", plain, ::getpid());
+    if (::mkdir(path_.c_str(), 0700) != 0) throw core::errno_error(errno, "make", path_, ErrorKind::cannot_create);
+  }
+  ~Scratch() { core::remove_tree(path_); }
+  Scratch& operator=(Scratch&&) = delete;  // not copied, not moved
+  std::string operator/(const char* name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// `inputs`: float32 or uint8 [images, ...]. Throws Error{unavailable} where stoker-check-onnx is not installed,
+/// Error{config} with the reader's words where it cannot read or run the file.
+OnnxAnswers run_onnx(const std::string& path, const torch::Tensor& inputs) {
+  const std::string program = core::find_beside_program(kChecker, "../libexec/stoker");
+  if (program.empty()) {
+    throw Error(ErrorKind::unavailable, core::format("--check: {} is not installed beside this program", kChecker),
+                "build with OpenCV's dnn module (libopencv-dnn-dev), or leave --check out");
+  }
+  const Scratch scratch;
+  const std::string questions = scratch / "inputs.safetensors", answers = scratch / "answers";
+  engine::write_safetensors(questions, {{"inputs", inputs}});
+  const int code = core::run_child({{program, path, questions, answers}});
+  if (code != 0) {
+    throw Error(ErrorKind::config, core::format("--check: {} could not run {}", kChecker, core::printable(path)),
+                "its messages are above; other programs may support more operators");
+  }
+  const std::string bytes = core::read_file(answers, kMaxAnswers);
+  const size_t line_end = bytes.find('\n');
+  OnnxAnswers result;
+  std::istringstream line(bytes.substr(0, line_end));
+  int64_t rows = 0, columns = 0;
+  std::string name, version, batches;
+  line >> rows >> columns >> name >> version >> batches;
+  result.takes_batches = batches == "batches";
+  result.reader = name + " " + version;
+  const bool is_whole = line_end != std::string::npos && rows == inputs.size(0) && columns > 0 &&
+                        bytes.size() - line_end - 1 == static_cast<size_t>(rows * columns) * sizeof(float);
+  if (!is_whole) throw Error(ErrorKind::bug, core::format("--check: {} printed an incomplete answer", kChecker));
+  result.outputs = torch::empty({rows, columns}, at::kFloat);
+  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(line_end) + 1, bytes.end(),
+            static_cast<char*>(result.outputs.data_ptr()));
+  return result;
+}
 
 namespace fs = std::filesystem;
 using core::Error;
@@ -50,9 +123,8 @@ const FileFormat& format_of(const ExportFlags& flags) {
     if (flags.format.empty() ? ending == known.ending : flags.format == known.name) return known;
   }
   if (ending.empty() || flags.output.empty()) return kFormats[0];
-  throw Error(ErrorKind::usage,
-              format("--output: no format is known by the ending of {}", core::printable(flags.output)),
-              "end it in .onnx, .pt or .safetensors, or set --format");
+  throw Error(ErrorKind::usage, format("--output: unknown file extension: {}", core::printable(flags.output)),
+              "use .onnx, .pt or .safetensors, or set --format");
 }
 
 /// Where the file goes: into the run, unless a checkpoint alone was named.
@@ -88,16 +160,16 @@ torch::Tensor named_samples(const std::vector<std::string>& inputs, LoadedModel&
 }
 
 config::Preprocessing record_of(const LoadedModel& loaded) {
-  if (loaded.saved.preprocess.is_null()) {
+  if (!loaded.record) {
     throw Error(ErrorKind::data, format("{} has no preprocess.json: an older program wrote it", loaded.saved.path),
-                "go on with the run for an update, which writes a checkpoint with one");
+                "run the training command with one more --epochs: the next checkpoint has one");
   }
-  return config::preprocessing_from_json(loaded.saved.preprocess, loaded.saved.path + "/preprocess.json");
+  return *loaded.record;
 }
 
 std::map<std::string, std::string> metadata_of(const LoadedModel& loaded, const config::Preprocessing& record) {
-  return {{"preprocess", config::to_json(record).dump(-1, ' ', false, core::Json::error_handler_t::replace)},
-          {"class_names", core::Json(record.names).dump(-1, ' ', false, core::Json::error_handler_t::replace)},
+  return {{"preprocess", core::json_line(config::to_json(record))},
+          {"class_names", core::json_line(core::Json(record.names))},
           {"model", loaded.options().model.model},
           {"producer", "stoker " STOKER_VERSION},
           {"updates", std::to_string(loaded.saved.state.updates)}};
@@ -123,8 +195,8 @@ struct Exported {
 };
 
 /// A network of a file keeps its own code: what is written is that file with the weights of the run.
-Exported as_it_came(model::ScriptNetwork& network, const std::map<std::string, std::string>& metadata,
-                    const std::string& path) {
+Exported unchanged(model::ScriptNetwork& network, const std::map<std::string, std::string>& metadata,
+                   const std::string& path) {
   Exported exported = {network.saved(metadata), "LibTorch's loader of the file", {}};
   exported.run = [bytes = exported.bytes, path](const torch::Tensor& input) {
     const torch::NoGradGuard no_gradients;
@@ -159,7 +231,7 @@ void compare(const ExportedNetwork& network, const torch::Tensor& outputs, const
                  difference);
 }
 
-/// What is exported is compared with what this program computes on the CPU, in float32.
+/// Compares the exported network with this program on the CPU, in float32.
 void prove_export(config::ResolvedOptions options, const config::Preprocessing& record, int64_t samples) {
   NetworkUse use;
   use.input = {record.channels * record.views, record.height, record.width};
@@ -207,7 +279,7 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
   const auto script = std::dynamic_pointer_cast<model::ScriptNetwork>(model);
   const bool keeps_code = script && !is_onnx && !boundary.bytes_in && !boundary.predictions_out;
   const Exported exported =
-      keeps_code ? as_it_came(*script, metadata, path) : as_traced(network, inputs, is_onnx, metadata);
+      keeps_code ? unchanged(*script, metadata, path) : as_traced(network, inputs, is_onnx, metadata);
   core::remove_temporaries_of(path);
   core::write_file_atomically(path, exported.bytes, /*durable=*/true);
   const std::string vectors = fs::path(path).replace_extension(".vectors.safetensors").string();
@@ -216,7 +288,7 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
   core::log_info("vectors   {}: {} samples with their {}", core::printable(vectors), inputs.size(0),
                  network.output_name());
   if (loaded.options().train.tta != config::TestTimeAugmentation::none) {
-    core::log_warning("--tta is not part of the file: it answers for the image as it is");
+    core::log_warning("--tta is not part of the exported network");
   }
   if (!flags.check) return outcome;
   if (is_onnx) {

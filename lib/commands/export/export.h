@@ -3,6 +3,7 @@
 #pragma once
 
 #include "commands/command.h"
+#include "commands/eval/eval.h"
 
 namespace stoker::train {
 
@@ -17,7 +18,34 @@ struct ExportFlags {
   bool check = false;
 };
 
-Command export_command();
 [[gnu::weak]] Outcome export_network(const Context& context, const ExportFlags& flags);
+
+inline Command export_command() {
+  const auto flags = std::make_shared<ExportFlags>();
+  Command command;
+  command.name = "export";
+  command.usage = "train export RUN_OR_CHECKPOINT [INPUT...] [--format NAME] [--output FILE] [--check]";
+  command.summary = "Writes a trained network as ONNX, TorchScript or safetensors, with test vectors beside it.";
+  command.arguments = {checkpoint_argument(flags->checkpoint),
+                       config::arguments("INPUT", "Images for the test vectors, as for predict (default: noise).",
+                                         flags->inputs, /*is_optional=*/true)};
+  command.flags = {
+      which_flag(flags->which),
+      config::choice_flag("format,f", {"onnx", "torchscript", "safetensors"},
+                          "Format of the file (default: onnx, or what the ending of --output means).", flags->format),
+      config::flag("output,o", "FILE",
+                   "The file (default: export/model.onnx, .pt or .safetensors in the run directory).", flags->output),
+      config::flag("with-preprocessing",
+                   "The network takes bytes, [images, height, width, channels], and normalises them itself.",
+                   flags->with_preprocessing),
+      config::flag("with-predictions",
+                   "The network gives probabilities, or numbers in the unit of the targets, instead of raw outputs.",
+                   flags->with_predictions),
+      config::flag("check", "Runs the file on the test vectors and compares it with this program's own predictions.",
+                   flags->check)};
+  command.opens_networks = true;
+  attach(command, export_network, flags);
+  return command;
+}
 
 }  // namespace stoker::train

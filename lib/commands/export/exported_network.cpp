@@ -50,7 +50,7 @@ ExportedNetwork::ExportedNetwork(std::shared_ptr<model::ImageModel> model, std::
 }
 
 std::string ExportedNetwork::output_name() const {
-  const bool has_classes = !config::learns_numbers(record_.task);
+  const bool has_classes = !config::is_numeric_task(record_.task);
   if (boundary_.predictions_out) return has_classes ? "probabilities" : "predictions";
   return has_classes ? "logits" : "outputs";
 }
@@ -67,8 +67,8 @@ std::string ExportedNetwork::input_description() const {
 
 std::string ExportedNetwork::output_description() const {
   if (!boundary_.predictions_out) return "raw outputs, in the order of the names";
-  return config::learns_numbers(record_.task) ? "numbers in the unit of the targets"
-                                              : "probabilities, in the order of class_names";
+  return config::is_numeric_task(record_.task) ? "numbers in the unit of the targets"
+                                               : "probabilities, in the order of class_names";
 }
 
 torch::Tensor ExportedNetwork::with_predictions(const torch::Tensor& outputs) const {

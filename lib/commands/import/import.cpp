@@ -5,10 +5,10 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/text/csv_row.h"
+#include "core/text/csv.h"
 #include "train/failure/result_output.h"
 #include "weights/file/weight_file.h"
-#include "weights/load/convert.h"
+#include "weights/load/pretrained.h"
 
 namespace stoker::train {
 namespace {
@@ -43,8 +43,7 @@ Outcome import_weights(const Context&, const ImportFlags& flags) {
   core::log_info("{}", file_text(file));
   if (flags.output.empty() && flags.network.empty()) {
     const std::vector<std::string> networks = weights::networks_of(file);
-    core::log_info("weights of {}",
-                   networks.empty() ? "no network that is known by its names" : core::list_text(networks));
+    core::log_info("weights of {}", networks.empty() ? "names of no known network" : core::list_text(networks));
     write_result("-", core::terminal_text(listing(file)));
     return {core::kExitOk, "listed"};
   }

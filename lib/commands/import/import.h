@@ -12,7 +12,27 @@ struct ImportFlags {
   std::string output;   ///< empty: none
 };
 
-Command import_command();
 [[gnu::weak]] Outcome import_weights(const Context& context, const ImportFlags& flags);
+
+inline Command import_command() {
+  const auto flags = std::make_shared<ImportFlags>();
+  Command command;
+  command.name = "import";
+  command.usage = "train import FILE [--model NAME] [--output OUT.safetensors]";
+  command.summary = "Lists pretrained weights in a file of another program, or converts them to safetensors.";
+  command.arguments = {config::argument(
+      "FILE", "Weights: safetensors, an index of such files, or a state dict of torch.save().", flags->file)};
+  command.flags = {
+      config::flag("model,m,arch", "NAME",
+                   "The network that the weights are for: all of it must be there, and gets the names of "
+                   "torchvision.",
+                   flags->network),
+      config::flag("output,o", "FILE",
+                   "File that the weights are written to as safetensors (default: none; they are listed on "
+                   "standard output).",
+                   flags->output)};
+  attach(command, import_weights, flags);
+  return command;
+}
 
 }  // namespace stoker::train

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file_system.h"
-#include "engine/checkpoint/safetensors.h"
+#include "engine/saved/safetensors.h"
 
 namespace stoker::train {
 

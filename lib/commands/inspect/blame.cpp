@@ -6,9 +6,7 @@
 
 #include "commands/inspect/fault_search.h"
 #include "commands/inspect/inspect.h"
-#include "commands/inspect/skipped_updates.h"
-#include "commands/inspect/spike.h"
-#include "commands/inspect/update_files.h"
+#include "commands/inspect/update_record.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -25,7 +23,7 @@ constexpr int64_t kUpdatesAfter = 8;    // that are looked at behind one
 constexpr size_t kReportsBeforeEnd = 3;
 constexpr double kReportSpike = 2;  // times the median: a report is a mean, in which a spike is smaller
 
-/// What is looked at: updates after `from`, up to `last`.
+/// The updates to examine: after `from`, up to `last`.
 struct WatchedRange {
   int64_t from = 0;  ///< that of a checkpoint, or 0
   int64_t last = 0;  ///< 0: to the end of the epoch, which nobody recorded
@@ -37,10 +35,10 @@ int64_t start_before(const RecordedRun& run, int64_t update) {
   return after == run.checkpoints.begin() ? 0 : std::prev(after)->first;
 }
 
-/// Up to `asked`, where it is given; else what led to the end of a run that failed, or the largest spike that its
+/// Up to `requested`, where it is given; else what led to the end of a run that failed, or the largest spike that its
 /// reports show.
-WatchedRange window_of(const RecordedRun& run, int64_t asked) {
-  if (asked > 0) return {start_before(run, asked), std::min(asked, run.updates)};
+WatchedRange window_of(const RecordedRun& run, int64_t requested) {
+  if (requested > 0) return {start_before(run, requested), std::min(requested, run.updates)};
   std::vector<double> losses;
   for (const RecordedReport& report : run.reports) losses.push_back(report.loss);
   std::vector<Episode> episodes = episodes_of(losses, kReportSpike);
@@ -67,7 +65,6 @@ int64_t end_of_epoch(const RecordedRun& run, const Recomputation& part) {
 }
 
 Json json_of(const Blame& blame, const Recomputation& part, const RecordedRun& run, int64_t from, int64_t to) {
-  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
   Json json = {{"run", core::printable(run.path)}, {"watched", {{"from", from + 1}, {"to", to}}}, {"found", nullptr}};
   if (blame.kind == Blame::Kind::nothing) return json;
   Json samples = Json::array();
@@ -75,7 +72,7 @@ Json json_of(const Blame& blame, const Recomputation& part, const RecordedRun& r
     samples.push_back({{"sample", sample.sample},
                        {"name", core::printable(part.source().relative_name(sample.sample))},
                        {"truth", truth_text(sample, part.source())},
-                       {"loss", number(sample.loss)},
+                       {"loss", sample.loss},
                        {"image_is_finite", sample.is_finite}});
   }
   json["found"] = {{"kind", blame.kind == Blame::Kind::divergence ? "divergence" : "spike"},
@@ -85,8 +82,8 @@ Json json_of(const Blame& blame, const Recomputation& part, const RecordedRun& r
                    {"cause", blame.cause},
                    {"layer", blame.layer.empty() ? Json(nullptr) : Json(blame.layer)},
                    {"learning_rate", blame.began.learning_rate},
-                   {"loss", number(blame.began.loss)},
-                   {"gradient_norm", number(blame.began.gradient_norm)},
+                   {"loss", blame.began.loss},
+                   {"gradient_norm", blame.began.gradient_norm},
                    {"loss_scale", blame.began.loss_scale > 0 ? Json(blame.began.loss_scale) : Json(nullptr)},
                    {"samples", samples}};
   return json;
@@ -101,7 +98,7 @@ std::string figure_text(double value) {
 void log_blame(const Blame& blame, const std::vector<WatchedUpdate>& updates, const Recomputation& part,
                const RecordedRun& run, int64_t from) {
   const int64_t to = updates.empty() ? from : updates.back().update;
-  core::log_info("watched   updates {} to {} of {}, computed again", from + 1, to, core::printable(run.path));
+  core::log_info("recomputed updates {} to {} of {}", from + 1, to, core::printable(run.path));
   const int64_t skipped = std::count_if(updates.begin(), updates.end(), [](const auto& one) { return one.is_skipped; });
   if (skipped > 0) core::log_info("skipped   {} of them, whose float16 gradients overflowed", skipped);
   if (blame.kind == Blame::Kind::nothing) {
@@ -147,8 +144,8 @@ Outcome blame(const Context& context, const BlameFlags& flags) {
     opened = std::make_unique<Recomputation>(context.line, run, checkpoint, at + 1);
     last = last == 0 ? end_of_epoch(run, *opened) : std::min(last, opened->last_update());
     if (updates.empty()) {
-      core::log_info("from      {} (up to {} updates to compute again)",
-                     checkpoint.empty() ? "the beginning" : core::printable(checkpoint), last - at);
+      core::log_info("from      {} (up to {} updates to recompute)",
+                     checkpoint.empty() ? "the start" : core::printable(checkpoint), last - at);
     }
     const auto next = run.checkpoints.upper_bound(at);
     const int64_t to = next == run.checkpoints.end() ? last : std::min(last, next->first);
@@ -157,7 +154,7 @@ Outcome blame(const Context& context, const BlameFlags& flags) {
     watch_updates(*opened, run, to, limits, updates);
     at = opened->at().updates;
     if (!updates.empty() && !updates.back().checkpoint.empty()) {
-      core::log_info("note      {} is not what its updates compute: {} differs by up to {:.3g}",
+      core::log_info("note      {} is not reproduced by its updates: {} differs by up to {:.3g}",
                      core::printable(updates.back().checkpoint), updates.back().changed_tensor,
                      updates.back().changed_by);
     }
@@ -165,10 +162,7 @@ Outcome blame(const Context& context, const BlameFlags& flags) {
   const Recomputation& part = *opened;
   const Blame found = find_fault(updates, limits);
   log_blame(found, updates, part, run, window.from);
-  if (flags.json)
-    write_result(
-        "-",
-        json_of(found, part, run, window.from, at).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
+  if (flags.json) write_result("-", core::json_page(json_of(found, part, run, window.from, at)));
   return {core::kExitOk, found.kind == Blame::Kind::nothing ? "nothing-found" : "found", found.began.update};
 }
 

@@ -31,7 +31,7 @@ void log_setup(const DifferentSetup& setup, Json& json) {
   for (const DifferentText& option : setup.options) {
     core::log_info("  --{}: {} / {}", option.name, shown_or_none(option.a), shown_or_none(option.b));
   }
-  core::log_info("data      {}", !setup.same_data   ? "not known"
+  core::log_info("data      {}", !setup.same_data   ? "unknown"
                                  : *setup.same_data ? "the same names, sizes and labels"
                                                     : "names, sizes or labels differ");
   core::log_info("program   {}", setup.program.empty() ? "the same" : "");
@@ -66,16 +66,16 @@ bool diff_checkpoints(const std::string& a, const std::string& b, Json& json) {
   return state.is_equal() && is_same(setup);
 }
 
-void log_parting(const Parting& parting, const Window& window, Json& json) {
+void log_parting(const DivergencePoint& parting, const Window& window, Json& json) {
   if (parting.what.empty()) {
-    core::log_info("parted    after update {}, at update {} at the latest; computed again, both are the same",
-                   window.equal, window.different);
+    core::log_info("diverged  after update {}, at update {} at the latest; recomputed, both are the same", window.equal,
+                   window.different);
     return;
   }
   if (parting.update == 0) {
-    core::log_info("parted    before the first update: they begin with other weights");
+    core::log_info("diverged  before the first update: they start from other weights");
   } else {
-    core::log_info("parted    epoch {}, update {}", parting.epoch, parting.update);
+    core::log_info("diverged  epoch {}, update {}", parting.epoch, parting.update);
   }
   for (const std::string& line : parting.what) core::log_info("  {}", core::printable(line));
   json["parted"] = {{"update", parting.update},
@@ -104,13 +104,13 @@ bool diff_runs(const Context& context, const std::string& path_a, const std::str
                    window.equal);
     return same;
   }
-  core::log_info("records   agree up to update {}, differ at update {}: computing {} again in both", window.equal,
+  core::log_info("records   agree up to update {}, differ at update {}: recomputing {} in both", window.equal,
                  window.different, core::count_text(window.different - window.equal));
   try {
-    log_parting(find_parting(context.line, a, b, window), window, json);
+    log_parting(find_divergence(context.line, a, b, window), window, json);
   } catch (const Error& error) {
-    core::log_warning("the updates in between cannot be computed again: {}", error.text());
-    core::log_info("parted    after update {}, at update {} at the latest", window.equal, window.different);
+    core::log_warning("the updates in between cannot be recomputed: {}", error.text());
+    core::log_info("diverged  after update {}, at update {} at the latest", window.equal, window.different);
   }
   return false;
 }
@@ -128,7 +128,7 @@ Outcome diff(const Context& context, const DiffFlags& flags) {
   Json json = {{"a", core::printable(a)}, {"b", core::printable(b)}};
   const bool same = is_checkpoint(a) ? diff_checkpoints(a, b, json) : diff_runs(context, a, b, json);
   json["same"] = same;
-  if (flags.json) write_result("-", json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
+  if (flags.json) write_result("-", core::json_page(json));
   return {core::kExitOk, same ? "same" : "different"};
 }
 

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "commands/inspect/skipped_updates.h"
-#include "commands/inspect/spike.h"
 #include "core/format.h"
 
 namespace stoker::train {
@@ -136,7 +134,7 @@ size_t begin_of(const std::vector<WatchedUpdate>& updates, const std::vector<Epi
 std::string layer_of(const std::vector<WatchedUpdate>& updates, size_t i) {
   const WatchedUpdate& update = updates[i];
   if (was_changed(update)) {
-    std::string changed;  // the longest name, of "optimizer: momentum.stem.conv.weight" say
+    std::string changed;  // the longest name, such as "optimizer: momentum.stem.conv.weight"
     for (const GradientRecord& layer : update.layers) {
       const bool holds = ("." + update.changed_tensor).find("." + layer.name + ".") != std::string::npos ||
                          update.changed_tensor.find(" " + layer.name + ".") != std::string::npos;
@@ -166,7 +164,7 @@ std::string cause_of(const std::vector<WatchedUpdate>& updates, size_t i, const 
   const WatchedUpdate& update = updates[i];
   if (has_bad_input(update)) return "an image holds NaN or infinity";
   if (was_changed(update)) {
-    return format("{} is not what the run computed, but was changed: {} differs by up to {:.3g}", update.checkpoint,
+    return format("{} was changed: {} differs by up to {:.3g} from what the run computed", update.checkpoint,
                   update.changed_tensor, update.changed_by);
   }
   if (rate_jumps(update)) return jump_text(update);
@@ -183,9 +181,9 @@ std::string cause_of(const std::vector<WatchedUpdate>& updates, size_t i, const 
   return format("the learning rate {:.4g} is too high for this network", update.learning_rate);
 }
 
-/// Of a run that ends_by_skipping(): what changed just before the skipped updates, or else the scale.
+/// For a run that ends_by_skipping(): what changed just before the skipped updates, or else the scale.
 Blame fault_of_skipping(const std::vector<WatchedUpdate>& updates) {
-  const size_t first = first_of_last_skips(updates);
+  const size_t first = first_trailing_skip(updates);
   const size_t cause = cause_around(updates, {first, updates.size() - 1, first, 0}, updates.size());
   Blame blame;
   blame.kind = Blame::Kind::divergence;
@@ -198,9 +196,9 @@ Blame fault_of_skipping(const std::vector<WatchedUpdate>& updates) {
     blame.cause = cause_of(updates, cause, {}) + "; " + cause_of_skips(updates, first);
     return blame;
   }
-  blame.layer = layer_that_overflows(updates[first]);
+  blame.layer = overflowing_layer(updates[first]);
   blame.cause = cause_of_skips(updates, first);
-  if (!scale_is_to_blame(updates)) blame.samples = outliers_of(updates[first]);
+  if (!is_scale_too_high(updates)) blame.samples = outliers_of(updates[first]);
   return blame;
 }
 
@@ -208,7 +206,7 @@ Blame fault_of_skipping(const std::vector<WatchedUpdate>& updates) {
 
 Blame find_fault(const std::vector<WatchedUpdate>& watched, const engine::SkipLimits& limits) {
   if (ends_by_skipping(watched, limits)) return fault_of_skipping(watched);
-  const std::vector<WatchedUpdate> updates = with_skips_passed_over(watched);
+  const std::vector<WatchedUpdate> updates = with_norms_of_skips_filled(watched);
   Blame blame;
   const std::vector<Episode> episodes = strange_episodes(updates);
   if (episodes.empty()) return blame;
@@ -224,6 +222,129 @@ Blame find_fault(const std::vector<WatchedUpdate>& watched, const engine::SkipLi
   blame.layer = has_bad_input(updates[begin]) ? "" : layer_of(updates, begin);
   blame.cause = cause_of(updates, begin, blame.samples);
   return blame;
+}
+
+namespace {
+
+constexpr double kUsualScale = 65536;  // at which PyTorch's scaler begins, and ours
+
+}  // namespace
+
+size_t first_trailing_skip(const std::vector<WatchedUpdate>& updates) {
+  size_t first = updates.size();
+  while (first > 0 && updates[first - 1].is_skipped) --first;
+  return first;
+}
+
+// At a scale below 1 gradients are made smaller than they are: they overflow by themselves.
+bool is_scale_too_high(const std::vector<WatchedUpdate>& updates) { return updates.back().loss_scale > 1; }
+
+std::string cause_of_skips(const std::vector<WatchedUpdate>& updates, size_t first) {
+  const WatchedUpdate &begin = updates[first], &end = updates.back();
+  const size_t count = updates.size() - first;
+  if (is_scale_too_high(updates)) {
+    return core::format(
+        "the loss scale is too high: gradients overflow float16 at {:.4g}, and {} skipped updates later at {:.4g}",
+        begin.loss_scale, count - 1, end.loss_scale);
+  }
+  return core::format(
+      "gradients overflow float16 at any loss scale: {} updates were skipped in a row, from {:.4g} to {:.4g}", count,
+      begin.loss_scale, end.loss_scale);
+}
+
+std::string advice_about_skips(const std::vector<WatchedUpdate>& updates, double init_scale) {
+  if (!is_scale_too_high(updates)) return "train with --amp bfloat16 or --no-amp, or with a lower --lr";
+  return core::format(
+      "train with --loss-scale {:g}, or with a higher --max-skipped, so that the scale can fall further",
+      init_scale > kUsualScale ? kUsualScale : std::max(1.0, updates.back().loss_scale / 2));
+}
+
+std::string overflowing_layer(const WatchedUpdate& update) {
+  const auto last = std::find_if(update.layers.rbegin(), update.layers.rend(),
+                                 [](const GradientRecord& layer) { return !std::isfinite(layer.norm); });
+  return last == update.layers.rend() ? "" : last->name;
+}
+
+std::vector<WatchedUpdate> with_norms_of_skips_filled(std::vector<WatchedUpdate> updates) {
+  const auto is_taken = [](const WatchedUpdate& update) { return !update.is_skipped; };
+  const auto taken = std::find_if(updates.begin(), updates.end(), is_taken);
+  double norm = taken == updates.end() ? 0 : taken->gradient_norm;
+  for (WatchedUpdate& update : updates) {
+    if (update.is_skipped)
+      update.gradient_norm = norm;
+    else
+      norm = update.gradient_norm;
+  }
+  return updates;
+}
+
+namespace {
+
+constexpr size_t kSeriesHistory = 50;
+constexpr size_t kSeriesLeast = 4;
+constexpr size_t kSeriesAfter = 8;
+constexpr double kSeriesShort = 10;  // times the factor, where next to nothing is known
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kSeriesSpread = 10;  // median absolute deviations
+
+std::vector<double> finite_part(const std::vector<double>& values, size_t begin, size_t end) {
+  std::vector<double> part;
+  for (size_t i = begin; i < std::min(end, values.size()); ++i) {
+    if (std::isfinite(values[i])) part.push_back(values[i]);
+  }
+  return part;
+}
+
+/// How often `value` is the usual of `others`; 0: it does not stand out.
+double multiple_of(double value, const std::vector<double>& others, double factor) {
+  const double usual = median_of(others);
+  std::vector<double> deviations;
+  deviations.reserve(others.size());
+  for (const double other : others) deviations.push_back(std::abs(other - usual));
+  const bool stands_out = usual > 0 && value > factor * usual && value - usual > kSeriesSpread * median_of(deviations);
+  return stands_out ? value / usual : 0;
+}
+
+}  // namespace
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<Episode> episodes_of(const std::vector<double>& values, double factor) {
+  constexpr size_t kGap = 2;
+  std::vector<Episode> episodes;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double times = std::isfinite(values[i]) ? spike(values, i, factor) : kInfinite;
+    if (times == 0) continue;
+    const double usual = std::isfinite(times) ? values[i] / times : median_of(finite_part(values, 0, i));
+    Episode episode{i, i, i, times};
+    for (size_t k = i + 1; k < values.size() && k <= episode.end + kGap + 1; ++k) {
+      const double multiple = !std::isfinite(values[k]) ? kInfinite : usual > 0 ? values[k] / usual : 0;
+      if (multiple <= factor) continue;
+      episode.end = k;
+      if (multiple > episode.most) {
+        episode.most = multiple;
+        episode.peak = k;
+      }
+    }
+    episodes.push_back(episode);
+    i = episode.end;
+  }
+  return episodes;
+}
+
+double spike(const std::vector<double>& values, size_t i, double factor) {
+  const std::vector<double> before = finite_part(values, i > kSeriesHistory ? i - kSeriesHistory : 0, i);
+  if (before.empty()) return 0;
+  const double multiple = multiple_of(values[i], before, factor);
+  if (before.size() >= kSeriesLeast) return multiple;
+  const std::vector<double> after = finite_part(values, i + 1, i + 1 + kSeriesAfter);
+  if (after.size() < kSeriesLeast) return multiple_of(values[i], before, kSeriesShort * factor);
+  return std::min(multiple, multiple_of(values[i], after, factor));
 }
 
 }  // namespace stoker::train

@@ -5,7 +5,6 @@
 #include "core/format.h"
 #include "core/system/file.h"
 #include "train/setup/assemble.h"
-#include "train/setup/identity.h"
 #include "train/setup/network_file.h"
 #include "train/setup/resume.h"
 
@@ -57,7 +56,7 @@ Recomputation::Recomputation(const config::CommandLine& line, const RecordedRun&
   use_kept_network_file(run.path, *given_);
   if (!checkpoint.empty()) use_network_file_of_run(checkpoint, engine::read_manifest(checkpoint).extra, *given_);
   settings_.emplace(*given_);
-  if (!checkpoint.empty()) settings_->learn_checkpoint(checkpoint_facts(checkpoint));
+  if (!checkpoint.empty()) settings_->learn(&config::Facts::checkpoint, checkpoint_facts(checkpoint));
   set_up_data(*settings_, /*measure=*/false, prepared_);
   set_up_training(*settings_, /*resumes=*/!checkpoint.empty(), prepared_);
   const config::ResolvedOptions& options = settings_->options();
@@ -101,7 +100,7 @@ void Recomputation::advance(engine::StepWatcher* watcher) {
   begin_epoch();
   engine::UpdateWindow window = plan_.window(at_.epoch, at_.update_in_epoch);
   window.number = at_.updates;
-  const optim::UpdateRates rates = schedule_->rates_at(at_.updates);
+  const optim::UpdateRates rates = schedule_->rates_at(at_.schedule_update(plan_.updates()));
   updater_->set_watcher(watcher);
   const int64_t images = updater_->update(*batches_, window, rates);
   updater_->set_watcher(nullptr);
@@ -115,7 +114,7 @@ void Recomputation::require_update(int64_t number) const {
                     "restore its files, or name an update of the run");
 }
 
-void Recomputation::go_to(int64_t updates) {
+void Recomputation::advance_to(int64_t updates) {
   require_update(updates);
   while (at_.updates < updates) advance();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a past run, computed again: the parts that trained, made as they were, and one update after the other.
+// A part of a past run, recomputed: the parts that trained, made as they were, and one update after the other.
 // Writes nothing, and neither validates nor saves: both leave weights and random numbers as they are.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "data/feed/device_feed.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/run/plan.h"
-#include "engine/step/step_watcher.h"
+#include "engine/step/update_step.h"
 #include "engine/step/updater.h"
 #include "optim/schedule.h"
 #include "train/setup/run_setup.h"
@@ -27,7 +27,7 @@ std::string changed_libraries(const RecordedRun& run, int64_t update, const conf
 
 class Recomputation {
  public:
-  /// The options on the command line win over those of the run: --data-dir, say.
+  /// The options on the command line win over those of the run: such as --data-dir.
   /// Goes from `checkpoint` ("": from the beginning, with the weights that the seed gives) towards update number `to`,
   /// whose options hold. One process does it, whatever number of them the run had. Throws as training does when it
   /// starts; Error{unavailable} where the device of the run is not there.
@@ -40,9 +40,9 @@ class Recomputation {
   /// The next update. Throws as training does, core::StopRequested; Error{data} behind the last.
   void advance(engine::StepWatcher* watcher = nullptr);
   /// advance() until `updates` updates are done.
-  void go_to(int64_t updates);
+  void advance_to(int64_t updates);
 
-  /// What differs from the run that wrote `checkpoint`: options and data, one per line.
+  /// The differences from the run that wrote `checkpoint`: options and data, one per line.
   std::vector<std::string> differences(const std::string& checkpoint) const;
 
   engine::Learner& learner() { return prepared_.learner; }

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
-#include "core/system/line_reader.h"
 #include "core/text/json.h"
 #include "engine/files/checkpoint_files.h"
 
@@ -47,7 +46,7 @@ core::Json parsed(const std::string& text, const std::string& what) {
   }
 }
 
-/// As a parser reads it, however it is written. False: it is no record.
+/// As a parser reads it, however it is written. False: it is not a record.
 bool read_event(const std::string& line, RecordedRun& run) {
   constexpr int64_t kMostUpdates = int64_t{1} << 53;  // what comes from a file is added to and multiplied
   const core::Json event = parsed(line, "metrics.jsonl");
@@ -121,7 +120,7 @@ RecordedRun read_recorded_run(const std::string& path) {
   const std::string metrics = run.path + "/metrics.jsonl";
   for (const int64_t updates : files.list()) run.checkpoints[updates] = files.path_of(updates);
   if (run.checkpoints.empty() && !core::file_exists(run.path + "/config.yaml")) {
-    throw Error(ErrorKind::no_input, core::printable(run.path) + " is no run directory",
+    throw Error(ErrorKind::no_input, core::printable(run.path) + " is not a run directory",
                 "name the directory of a run that has begun to train, as given to --run-dir");
   }
   if (core::file_exists(metrics)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run has left of its past: checkpoints, digests of updates, and the options under which each part was computed.
+// The records of a run: checkpoints, digests of updates, and the options under which each part was computed.
 // Reads files only, no networks.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace stoker::train {
 
-/// What a run recorded of one update.
+/// The record of one update.
 struct UpdateDigests {
   int64_t epoch = 0;  ///< from 1
   std::string weights, images;
@@ -28,7 +28,7 @@ struct RecordedRun {
   std::map<int64_t, UpdateDigests> digests;    ///< by update, from 1; those that a resume has not left behind
   int64_t updates = 0;                         ///< the last that anything is known of
   std::vector<RecordedReport> reports;         ///< in order
-  int64_t damaged_line = 0;  ///< of metrics.jsonl: the first before the last that is no record; 0: none
+  int64_t damaged_line = 0;  ///< of metrics.jsonl: the first before the last that is not a record; 0: none
   bool failed = false;       ///< it ended by an error, as what diverges does
 
   /// The newest checkpoint of at most `most_updates` updates; "": there is none, and the run is computed from its
@@ -43,8 +43,8 @@ struct RecordedRun {
 };
 
 /// `path`: a run directory, or a checkpoint in one. A line that is no JSON is left out: a process that was killed tears
-/// one. Throws Error{no_input} where `path` is neither, or a record is no regular file; {data} for a digest without its
-/// fields, for a line or file that is longer than a run writes; {permission, io}.
+/// one. Throws Error{no_input} where `path` is neither, or a record is not a regular file; {data} for a digest without
+/// its fields, for a line or file that is longer than a run writes; {permission, io}.
 RecordedRun read_recorded_run(const std::string& path);
 
 }  // namespace stoker::train

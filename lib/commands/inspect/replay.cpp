@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train inspect replay`: a past update of a run, computed again: what the network saw, and what it made of it.
+// `train inspect replay`: a past update of a run, recomputed: what the network saw, and what it made of it.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
 
 #include "commands/inspect/inspect.h"
 #include "commands/inspect/recomputation.h"
-#include "commands/inspect/update_files.h"
 #include "commands/inspect/update_record.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
-#include "core/time/elapsed.h"
-#include "engine/digest/image_digest.h"
+#include "core/time/clock.h"
 #include "engine/digest/tensor_digest.h"
 #include "train/failure/result_output.h"
 
@@ -28,11 +26,11 @@ using core::format;
 class Replayed : public engine::StepWatcher {
  public:
   explicit Replayed(const engine::Task& task) : record_(task, /*keeps_images=*/true) {}
-  void saw_batch(const engine::SeenBatch& seen) override {
-    images_.saw_batch(seen);
-    record_.saw_batch(seen);
+  void on_batch(const engine::SeenBatch& seen) override {
+    images_.on_batch(seen);
+    record_.on_batch(seen);
   }
-  void saw_gradients(const engine::Learner& learner) override { record_.saw_gradients(learner); }
+  void on_gradients(const engine::Learner& learner) override { record_.on_gradients(learner); }
   const UpdateRecorder& record() const { return record_; }
   std::string images() const { return images_.hex(); }
 
@@ -70,12 +68,12 @@ void refuse_other_run(const Recomputation& part, const RecordedRun& run, int64_t
 
 void log_start(const RecordedRun& run, const std::string& checkpoint, int64_t updates) {
   if (!checkpoint.empty()) {
-    core::log_info("from      {} ({} update{} to compute again)", checkpoint, updates, updates == 1 ? "" : "s");
+    core::log_info("from      {} ({} update{} to recompute)", checkpoint, updates, updates == 1 ? "" : "s");
   } else if (run.checkpoints.empty()) {
-    core::log_info("from      the beginning ({} updates to compute again)", updates);
+    core::log_info("from      the start ({} updates to recompute)", updates);
   } else {
     core::log_warning(
-        "no checkpoint from before this update is left: {} update{} computed again from the beginning; "
+        "no checkpoint from before this update is left: {} update{} recomputed from the beginning; "
         "--keep-last keeps more of them",
         updates, updates == 1 ? " is" : "s are");
   }
@@ -143,13 +141,13 @@ Outcome replay(const Context& context, const ReplayFlags& flags) {
   log_start(run, checkpoint, flags.update - part.at().updates);
   const auto begin = std::chrono::steady_clock::now();
   const int64_t from = part.at().updates;
-  part.go_to(flags.update - 1);
+  part.advance_to(flags.update - 1);
   Replayed seen(part.task());
   part.advance(&seen);
   const engine::RunProgress at = part.at();
   const std::string weights = engine::tensor_digest(model::state_of(*part.learner().model));
   const Comparison found = compare(run, flags.update, seen.images(), weights);
-  core::log_info("update    {} of {}: epoch {}, update {} of {}; {} computed again in {}", at.updates,
+  core::log_info("update    {} of {}: epoch {}, update {} of {}; {} recomputed in {}", at.updates,
                  core::printable(run.path), at.epoch + 1, at.update_in_epoch, part.plan().updates(), at.updates - from,
                  core::duration_text(core::seconds_since(begin)));
   log_replay(part, seen, found, weights);
@@ -169,7 +167,7 @@ Outcome replay(const Context& context, const ReplayFlags& flags) {
                {"recorded", found.was_recorded ? core::Json{{"images_equal", !found.images_differ},
                                                             {"weights_equal", !found.weights_differ}}
                                                : core::Json(nullptr)}});
-  const std::string text = json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
+  const std::string text = core::json_page(json);
   core::write_file_atomically(folder + "/replay.json", text, /*durable=*/false);
   const int64_t pictures = write_images(folder, seen.record(), part.source(), part.options().data);
   core::log_info("written   {}: replay.json, batch.safetensors{}", core::printable(folder),
@@ -178,7 +176,7 @@ Outcome replay(const Context& context, const ReplayFlags& flags) {
   if (found.images_differ || found.weights_differ) {
     const std::string libraries = changed_libraries(run, flags.update, part.options());
     throw Error(ErrorKind::data,
-                format("update {} of {} does not come out as it was recorded: {} differ", flags.update,
+                format("update {} of {} is not reproduced: {} differ from the record", flags.update,
                        core::printable(run.path), found.images_differ ? "its images" : "the weights after it"),
                 !libraries.empty()    ? "other libraries read and compute it: " + libraries
                 : found.images_differ ? "the data changed, or the record was; train inspect verify checks the run"

@@ -5,12 +5,10 @@
 #include <map>
 #include <set>
 
-#include "commands/inspect/update_files.h"
 #include "commands/inspect/update_record.h"
 #include "core/format.h"
 #include "engine/checkpoint/run_identity.h"
 #include "engine/checkpoint/trained_state.h"
-#include "engine/digest/image_digest.h"
 #include "engine/digest/tensor_digest.h"
 
 namespace stoker::train {
@@ -20,7 +18,7 @@ using core::format;
 
 constexpr size_t kMaxNamed = 5;
 
-/// What is known of the state after each update: digests of images and weights.
+/// The recorded state after each update: digests of images and weights.
 std::map<int64_t, UpdateDigests> points_of(const RecordedRun& run) {
   std::map<int64_t, UpdateDigests> points = run.digests;
   for (const auto& [updates, path] : run.checkpoints) {
@@ -39,8 +37,7 @@ std::vector<DifferentText> compare_texts(const core::Json& a, const core::Json& 
   const auto text = [](const core::Json& object, const std::string& name) {
     if (!object.is_object() || !object.contains(name)) return std::string();
     const core::Json& value = object.at(name);
-    return value.is_string() ? value.get<std::string>()
-                             : value.dump(-1, ' ', false, core::Json::error_handler_t::replace);
+    return value.is_string() ? value.get<std::string>() : core::json_line(value);
   };
   std::vector<DifferentText> different;
   for (const std::string& name : names) {
@@ -49,7 +46,7 @@ std::vector<DifferentText> compare_texts(const core::Json& a, const core::Json& 
   return different;
 }
 
-/// One update as it comes out when it is computed again.
+/// One update as it comes out when it is recomputed.
 struct UpdateTrace {
   int64_t epoch = 0;  ///< from 1
   double learning_rate = 0;
@@ -60,7 +57,7 @@ struct UpdateTrace {
 struct RunTrace {
   std::map<int64_t, UpdateTrace> updates;  ///< from the beginning of the window, whose state alone is known, to its end
   std::shared_ptr<const data::Source> source;
-  Parting broken;  ///< the first record that is not what is computed; none: `what` is empty
+  DivergencePoint broken;  ///< the first record that is not what is computed; none: `what` is empty
 };
 
 std::vector<std::pair<std::string, std::string>> digests_of(engine::Learner& learner) {
@@ -75,18 +72,18 @@ std::vector<std::pair<std::string, std::string>> digests_of(engine::Learner& lea
 class Tracer : public engine::StepWatcher {
  public:
   explicit Tracer(const engine::Task& task) : record(task, /*keeps_images=*/false) {}
-  void saw_batch(const engine::SeenBatch& seen) override {
-    images.saw_batch(seen);
-    record.saw_batch(seen);
+  void on_batch(const engine::SeenBatch& seen) override {
+    images.on_batch(seen);
+    record.on_batch(seen);
   }
   UpdateRecorder record;
   engine::ImageDigest images;
 };
 
 /// Records of the update that was just computed that differ from the computed values.
-Parting broken_record(const RecordedRun& run, Recomputation& part, const std::string& images) {
+DivergencePoint broken_record(const RecordedRun& run, Recomputation& part, const std::string& images) {
   const engine::RunProgress at = part.at();
-  Parting broken{at.updates, at.epoch + 1, {}, ""};
+  DivergencePoint broken{at.updates, at.epoch + 1, {}, ""};
   const auto recorded = run.digests.find(at.updates);
   const bool has_record = recorded != run.digests.end();
   if (has_record && recorded->second.images != images) broken.what.push_back(run.path + " recorded other images");
@@ -111,7 +108,7 @@ RunTrace trace_run(const config::CommandLine& line, const RecordedRun& run, cons
   RunTrace trace;
   Recomputation part(line, run, run.checkpoint_before(window.equal), window.different);
   trace.source = part.shared_source();
-  part.go_to(window.equal);
+  part.advance_to(window.equal);
   trace.updates[window.equal].tensors = digests_of(part.learner());
   while (part.at().updates < window.different && trace.broken.what.empty()) {
     Tracer tracer(part.task());
@@ -155,10 +152,10 @@ void compare_samples(const RunTrace& run_a, const RunTrace& run_b, const UpdateT
   add("labels", labels);
 }
 
-/// Of the optimizer or the average, which a run may do without.
+/// State of the optimizer or the average, which a run may do without.
 bool is_beside_weights(const std::string& tensor) { return tensor.find(": ") != std::string::npos; }
 
-void compare_tensors(const UpdateTrace& a, const UpdateTrace& b, Parting& parting) {
+void compare_tensors(const UpdateTrace& a, const UpdateTrace& b, DivergencePoint& parting) {
   std::map<std::string, std::string> others(b.tensors.begin(), b.tensors.end());
   std::vector<std::string> different;
   size_t compared = 0;
@@ -180,12 +177,12 @@ void compare_tensors(const UpdateTrace& a, const UpdateTrace& b, Parting& partin
       format("{} is the first of {} of {} tensors that differ after it", parting.tensor, different.size(), compared));
 }
 
-Parting first_difference(const RunTrace& a, const RunTrace& b) {
+DivergencePoint first_difference(const RunTrace& a, const RunTrace& b) {
   for (const auto& [update, x] : a.updates) {
     const auto other = b.updates.find(update);
     if (other == b.updates.end()) break;
     const UpdateTrace& y = other->second;
-    Parting parting{update, x.epoch, {}, ""};
+    DivergencePoint parting{update, x.epoch, {}, ""};
     compare_samples(a, b, x, y, parting.what);
     if (x.learning_rate != y.learning_rate) {
       parting.what.push_back(format("learning rate {:.10g} / {:.10g}", x.learning_rate, y.learning_rate));
@@ -227,12 +224,12 @@ Window compare_records(const RecordedRun& a, const RecordedRun& b) {
   return window;
 }
 
-Parting find_parting(const config::CommandLine& line, const RecordedRun& a, const RecordedRun& b,
-                     const Window& window) {
+DivergencePoint find_divergence(const config::CommandLine& line, const RecordedRun& a, const RecordedRun& b,
+                                const Window& window) {
   const RunTrace of_a = trace_run(line, a, window), of_b = trace_run(line, b, window);
-  Parting first = first_difference(of_a, of_b);
+  DivergencePoint first = first_difference(of_a, of_b);
   for (const RunTrace* const trace : {&of_a, &of_b}) {
-    const Parting& broken = trace->broken;
+    const DivergencePoint& broken = trace->broken;
     if (broken.what.empty() || (!first.what.empty() && first.update < broken.update)) continue;
     if (first.what.empty() || broken.update < first.update) {
       first = broken;

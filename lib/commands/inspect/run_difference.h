@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs between two runs, and where they part: by what they recorded, then by computing the part in between
+// The differences between two runs, and where they diverge: by their records, then by computing the part in between
 // again.
 #pragma once
 
@@ -34,13 +34,14 @@ struct Window {
 Window compare_records(const RecordedRun& a, const RecordedRun& b);
 
 /// The first thing in which two runs are not the same.
-struct Parting {
+struct DivergencePoint {
   int64_t update = 0;             ///< from 1; 0: the weights with which they begin, or none was found
   int64_t epoch = 0;              ///< from 1
   std::vector<std::string> what;  ///< images, labels, learning rate, weights: one per line; empty: none was found
   std::string tensor;             ///< the first that differs; empty: unknown
 };
 /// Computes the updates of `window` again in both runs. Throws as Recomputation.
-Parting find_parting(const config::CommandLine& line, const RecordedRun& a, const RecordedRun& b, const Window& window);
+DivergencePoint find_divergence(const config::CommandLine& line, const RecordedRun& a, const RecordedRun& b,
+                                const Window& window);
 
 }  // namespace stoker::train

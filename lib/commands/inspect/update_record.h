@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/step/step_watcher.h"
+#include "config/options.h"
+#include "core/text/json.h"
+#include "data/source.h"
+#include "engine/step/update_step.h"
 #include "engine/task/task.h"
 
 namespace stoker::train {
@@ -42,8 +45,8 @@ class UpdateRecorder : public engine::StepWatcher {
   /// `keeps_images`: BatchRecord::images; else only their digests.
   UpdateRecorder(const engine::Task& task, bool keeps_images) : task_(task), keeps_images_(keeps_images) {}
 
-  void saw_batch(const engine::SeenBatch& seen) override;
-  void saw_gradients(const engine::Learner& learner) override;
+  void on_batch(const engine::SeenBatch& seen) override;
+  void on_gradients(const engine::Learner& learner) override;
 
   const std::map<int64_t, BatchRecord>& batches() const { return batches_; }   ///< by number in the update
   const std::vector<GradientRecord>& gradients() const { return gradients_; }  ///< in the order of the network
@@ -61,5 +64,20 @@ class UpdateRecorder : public engine::StepWatcher {
 
 /// Gradient norms by layer: parameters whose names differ in their last part alone.
 std::vector<GradientRecord> by_layer(const std::vector<GradientRecord>& gradients);
+
+// A replayed update as files: each image as PNG, a contact sheet, exact numbers, and what was computed as JSON.
+
+/// Name of a sample's class, or its targets, for people.
+std::string truth_text(const SampleRecord& sample, const data::Source& source);
+
+/// Samples, losses and gradients. Numbers that are not finite are null.
+core::Json record_json(const UpdateRecorder& record, const data::Source& source);
+
+/// Into `folder`: images/0000.png and so on in the order of the update (of clips each frame), sheet.png and
+/// batch.safetensors (what the network got, float32). PNG has 8 bits: normalised pixels of pictures are turned back,
+/// exactly unless they are mixed; of other samples the range of each is stretched over black to white. Samples with
+/// other than 1 or 3 channels have no PNG. Returns the number of PNG files in images/. Throws core::Error.
+int64_t write_images(const std::string& folder, const UpdateRecorder& record, const data::Source& source,
+                     const config::ResolvedDataOptions& options);
 
 }  // namespace stoker::train

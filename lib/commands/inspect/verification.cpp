@@ -5,12 +5,14 @@
 #include <chrono>
 #include <random>
 
+#include "commands/inspect/inspect.h"
 #include "core/error.h"
 #include "core/format.h"
-#include "core/time/elapsed.h"
+#include "core/log.h"
+#include "core/time/clock.h"
 #include "engine/checkpoint/trained_state.h"
-#include "engine/digest/image_digest.h"
 #include "engine/digest/tensor_digest.h"
+#include "train/failure/result_output.h"
 
 namespace stoker::train {
 namespace {
@@ -19,7 +21,7 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-/// Of one checkpoint, by itself and against the record of its update.
+/// Checks one checkpoint, by itself and against the record of its update.
 void check_one(const RecordedRun& run, int64_t updates, const std::string& path, Findings& found) {
   const std::vector<model::NamedTensor> weights = engine::read_trained_state(path);  // verifies the files
   const engine::Lineage lineage = engine::read_lineage(path);
@@ -116,7 +118,7 @@ void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRang
     if (same_images && recorded->second.weights == engine::tensor_digest(model::state_of(*part.learner().model)))
       continue;
     const std::string libraries = changed_libraries(run, recorded->first, part.options());
-    result.problems.push_back(format("update {} (epoch {}): {} not those that were recorded{}", recorded->first,
+    result.problems.push_back(format("update {} (epoch {}): {} differ from the record{}", recorded->first,
                                      recorded->second.epoch,
                                      same_images ? "the weights after it are" : "its images are",
                                      libraries.empty() ? "" : "; other libraries read and compute them: " + libraries));
@@ -161,7 +163,7 @@ std::vector<UpdateRange> drawn_ranges(const std::vector<UpdateRange>& all, int64
 Findings check_records(const RecordedRun& run) {
   Findings found;
   if (run.damaged_line > 0) {
-    found.problems.push_back(format("{}/metrics.jsonl: line {} is no record of a run", run.path, run.damaged_line));
+    found.problems.push_back(format("{}/metrics.jsonl: line {} is not a record of a run", run.path, run.damaged_line));
   }
   std::string before;
   for (const auto& [updates, path] : run.checkpoints) {
@@ -193,6 +195,91 @@ double seconds_of(const RecordedRun& run) {
   } catch (const Error&) {
     return 0;
   }
+}
+
+// `train inspect verify`: whether a run's checkpoints follow from its options and data, by computing parts of it again.
+
+namespace {
+
+using core::format;
+
+/// All that was found.
+struct Verified {
+  std::vector<std::string> problems, notes;
+  std::vector<UpdateRange> all, drawn;
+  int64_t updates = 0, compared = 0;
+  double seconds = 0, run_seconds = 0;
+
+  int64_t updates_to_cover() const { return all.empty() ? 0 : all.back().to; }
+};
+
+double percent_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+core::Json json_of(const Verified& found, const RecordedRun& run) {
+  core::Json computed = core::Json::array();
+  for (const UpdateRange& range : found.drawn) computed.push_back({{"from", range.from}, {"to", range.to}});
+  return {{"run", core::printable(run.path)},
+          {"holds", found.problems.empty()},
+          {"problems", found.problems},
+          {"notes", found.notes},
+          {"checkpoints", run.checkpoints.size()},
+          {"segments", found.all.size()},
+          {"segments_computed", computed},
+          {"updates", found.updates_to_cover()},
+          {"updates_computed", found.updates},
+          {"digests_compared", found.compared},
+          {"seconds", found.seconds},
+          {"run_seconds", found.run_seconds}};
+}
+
+void log_verification(const Verified& found) {
+  for (const std::string& note : found.notes) core::log_info("note      {}", note);
+  core::log_info("verified  {} of {} checkpoint intervals, {} of {} updates ({:.0f}%), {} recorded updates compared",
+                 found.drawn.size(), found.all.size(), found.updates, found.updates_to_cover(),
+                 percent_of(static_cast<double>(found.updates), static_cast<double>(found.updates_to_cover())),
+                 found.compared);
+  core::log_info("took      {}, {:.0f}% of the run's {}", core::duration_text(found.seconds),
+                 percent_of(found.seconds, found.run_seconds), core::duration_text(found.run_seconds));
+  core::log_info("not verified: validation, and updates after the last checkpoint");
+}
+
+}  // namespace
+
+Outcome verify(const Context& context, const VerifyFlags& flags) {
+  if (flags.json) log_to_stderr();
+  const RecordedRun run = read_recorded_run(flags.run);
+  if (run.checkpoints.empty()) {
+    throw core::Error(core::ErrorKind::no_input, "there is no checkpoint in " + core::printable(run.path),
+                      "a run writes its first one at the end of the first epoch; see --save-every");
+  }
+  Verified found;
+  const Findings records = check_records(run);
+  found.problems = records.problems;
+  found.notes = records.notes;
+  core::log_info("records   {} checkpoint{}, {} updates with digests: {}", run.checkpoints.size(),
+                 run.checkpoints.size() == 1 ? "" : "s", run.digests.size(),
+                 found.problems.empty() ? "they agree" : "they DISAGREE");
+  found.run_seconds = seconds_of(run);
+  found.all = update_ranges(run);
+  found.drawn = drawn_ranges(found.all, flags.segments);
+  for (const UpdateRange& range : found.drawn) {
+    const RangeResult result = verify_range(context.line, run, range);
+    core::log_info("interval  updates {} to {}: {}  {}", range.from + 1, range.to,
+                   result.problems.empty() ? "bit-identical" : "DIFFERENT", core::duration_text(result.seconds));
+    found.problems.insert(found.problems.end(), result.problems.begin(), result.problems.end());
+    found.updates += result.updates;
+    found.compared += result.compared;
+    found.seconds += result.seconds;
+  }
+  log_verification(found);
+  if (flags.json) write_result("-", core::json_page(json_of(found, run)));
+  if (found.problems.empty()) return {core::kExitOk, "verified", run.updates};
+  std::string list;
+  for (const std::string& problem : found.problems) list += "\n  " + core::printable(problem);
+  throw core::Error(
+      core::ErrorKind::data, format("{} does not match its records:{}", core::printable(run.path), list),
+      "another program, LibTorch, processor or number of threads computes other bits, too: train inspect diff "
+      "compares two runs");
 }
 
 }  // namespace stoker::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a run matches its records: its checkpoints against each other and against its records, and the updates
-// between them computed again.
+// between them recomputed.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ std::vector<UpdateRange> drawn_ranges(const std::vector<UpdateRange>& all, int64
 
 struct Findings {
   std::vector<std::string> problems;  ///< records that are wrong
-  std::vector<std::string> notes;     ///< what a reader should know
+  std::vector<std::string> notes;     ///< remarks
 };
 
 /// Without computing: files, digests of weights, the chain of checkpoints, the records.
 Findings check_records(const RecordedRun& run);
 
-/// Of one range: each recorded update in it, and all tensors of the checkpoint at its end.
+/// Checks one range: each recorded update in it, and all tensors of the checkpoint at its end.
 struct RangeResult {
   std::vector<std::string> problems;
   int64_t updates = 0;   ///< computed

@@ -38,8 +38,7 @@ class StageWatch {
   ~StageWatch() {
     if (watches_) model_.set_stage_runner({});
   }
-  StageWatch(const StageWatch&) = delete;
-  StageWatch& operator=(const StageWatch&) = delete;
+  StageWatch& operator=(StageWatch&&) = delete;  // not copied, not moved
 
   /// The first stage whose output is not finite although its input is; "" for none or when it was before all stages.
   std::string first() const { return first_ == kBefore ? "" : first_; }
@@ -98,8 +97,8 @@ bool ends_by_skipping(const std::vector<WatchedUpdate>& updates, const engine::S
 void watch_updates(Recomputation& part, const RecordedRun& run, int64_t last, const engine::SkipLimits& limits,
                    std::vector<WatchedUpdate>& updates) {
   StageWatch stages(*part.learner().model, !part.options().model.grad_checkpointing);
-  const auto go_on = [&] { return updates.empty() || updates.back().is_finite(); };
-  while (part.at().updates < last && go_on() && !ends_by_skipping(updates, limits)) {
+  const auto should_continue = [&] { return updates.empty() || updates.back().is_finite(); };
+  while (part.at().updates < last && should_continue() && !ends_by_skipping(updates, limits)) {
     UpdateRecorder record(part.task(), /*keeps_images=*/false);
     const double rate_before = part.at().learning_rate;
     const optim::LossScale scale_before = loss_scale_of(part.learner());

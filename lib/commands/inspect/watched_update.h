@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of a run, computed again and watched until a number is not finite.
+// Updates of a run, recomputed and watched until a number is not finite.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "commands/inspect/recomputation.h"
 #include "commands/inspect/update_record.h"
-#include "engine/loop/divergence.h"
+#include "engine/loop/decision.h"
 
 namespace stoker::train {
 
@@ -29,14 +29,14 @@ struct WatchedUpdate {
   std::string checkpoint;      ///< that was saved after it and is not what was computed; empty: there is none
   std::string changed_tensor;  ///< of `checkpoint`: the one that differs most
   double changed_by = 0;       ///< how much; infinite where a number is not finite
-  /// What a scaler skips is finite: weights stay as they were.
+  /// A skipped update counts as finite: weights stay unchanged.
   bool is_finite() const;
 };
 
 /// Whether a run ends after these updates because the last of them were skipped.
 bool ends_by_skipping(const std::vector<WatchedUpdate>& updates, const engine::SkipLimits& limits);
 
-/// Goes on with `part` of `run` up to update `last`, or to the first that is not finite or that ends_by_skipping().
+/// Continues with `part` of `run` up to update `last`, or to the first that is not finite or that ends_by_skipping().
 /// Appends to `updates`, which has those before.
 void watch_updates(Recomputation& part, const RecordedRun& run, int64_t last, const engine::SkipLimits& limits,
                    std::vector<WatchedUpdate>& updates);

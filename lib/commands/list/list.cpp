@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train list`: what this program has, for people, shells and editors.
-#include "commands/list/list.h"
-
+#include "commands/command.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "model/names.h"
@@ -9,6 +8,12 @@
 
 namespace stoker::train {
 namespace {
+
+struct ListFlags {
+  std::string what;    ///< models, presets, options, completion
+  std::string shell;   ///< completion: bash, zsh, fish
+  std::string format;  ///< options: text, markdown, man, schema
+};
 
 std::string lines(const std::vector<std::string>& names) {
   std::string text;
@@ -50,8 +55,9 @@ Command list_command() {
   command.name = "list";
   command.usage = "train list models|presets|options|completion [SHELL]";
   command.summary = "Lists the networks for --model, the presets or the options, or prints a completion script.";
-  command.words = {config::word("WHAT", "models, presets, options or completion.", flags->what),
-                   config::word("SHELL", "With completion: bash, zsh or fish.", flags->shell, /*is_optional=*/true)};
+  command.arguments = {
+      config::argument("WHAT", "models, presets, options or completion.", flags->what),
+      config::argument("SHELL", "With completion: bash, zsh or fish.", flags->shell, /*is_optional=*/true)};
   command.flags = {config::choice_flag("format", {"text", "markdown", "man", "schema"},
                                        "With options: the form of the list (default: text).", flags->format)};
   attach(command, list, flags);

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train pack`: a data set into tar shards, and looking after shards that are there.
+#include "commands/pack/pack.h"
+
 #include <chrono>
 #include <filesystem>
 
-#include "commands/pack/pack.h"
 #include "config/table/parse_value.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "data/open_datasets.h"
 #include "data/pack/pack.h"
-#include "observe/listeners/console.h"
+#include "data/probe/probe_sizes.h"
+#include "observe/observers/console.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
 #include "train/setup/settings.h"
@@ -67,6 +69,18 @@ data::PackSettings settings_of(const config::ResolvedOptions& options, const Pac
   return settings;
 }
 
+/// Images with more than 8 bits that are encoded anew get 8, over the range that training would choose.
+void set_range(const data::Source& train, const config::DataOptions& given, data::PackRecipe& recipe) {
+  const bool is_percentile = !given.input_range.is_auto() && given.input_range.value() == config::kPercentiles;
+  if ((recipe.max_side == 0 && recipe.quality == 0) || (!given.input_range.is_auto() && !is_percentile)) return;
+  const data::RangeProbe probe = data::probe_range(train, given.max_image_megapixels);
+  if (probe.images == 0 || probe.high <= probe.low || (!is_percentile && !probe.is_narrow)) return;
+  const auto rounded = [](double value) { return std::stod(format("{:.6g}", value)); };  // as training does
+  recipe.limits.range = {rounded(probe.low), rounded(probe.high)};
+  core::log_info("range     numbers from {:g} to {:g} become black to white (--input-range)", recipe.limits.range.low,
+                 recipe.limits.range.high);
+}
+
 /// Scanning for class folders would find a pack inside the data set.
 void refuse_output_inside(const std::string& output, const std::string& input) {
   const fs::path inner = fs::weakly_canonical(output), outer = fs::weakly_canonical(input);
@@ -79,8 +93,8 @@ void refuse_output_inside(const std::string& output, const std::string& input) {
 /// A live line on a terminal, a plain line now and then elsewhere.
 class PackNews {
  public:
-  PackNews(bool quiet, const std::string& progress)
-      : console_(quiet, observe::shown_progress(progress)), begin_(Clock::now()), last_(begin_) {}
+  explicit PackNews(const config::LogOptions& log)
+      : console_(log.quiet, observe::shown_progress(log.progress)), begin_(Clock::now()), last_(begin_) {}
 
   void on_progress(const data::PackProgress& progress) {
     const Clock::time_point now = Clock::now();
@@ -120,9 +134,9 @@ Outcome pack_data_set(const Settings& resolved, const PackFlags& flags) {
   if (flags.output.empty()) {
     throw Error(ErrorKind::usage, "missing OUT: train pack DATASET OUT [options]", "name a folder for the shards");
   }
-  const data::PackSettings settings = settings_of(resolved.options(), flags, flags.output);
+  data::PackSettings settings = settings_of(resolved.options(), flags, flags.output);
   refuse_output_inside(flags.output, flags.dataset);
-  PackNews news(resolved.options().log.quiet, flags.progress);
+  PackNews news(resolved.options().log);
   std::vector<std::string> notes;
   std::vector<data::SplitToPack> splits;
   for (auto& [name, source] : data::open_whole_splits(resolved.given_data(), flags.splits, notes)) {
@@ -131,12 +145,13 @@ Outcome pack_data_set(const Settings& resolved, const PackFlags& flags) {
     splits.push_back({name, std::move(source)});
   }
   for (const std::string& note : notes) core::log_info("note      {}", note);
+  set_range(*splits.front().source, resolved.given_data(), settings.recipe);
   data::PackReport report;
   try {
     report = data::pack(splits, settings, [&](const data::PackProgress& progress) { news.on_progress(progress); });
   } catch (const core::StopRequested&) {
     news.end();
-    core::log_info("stopped by SIG{}: shards that are finished stay; run the same command to go on",
+    core::log_info("stopped by SIG{}: shards that are finished stay; run the same command to continue",
                    core::stop_signal_name());
     throw;
   }
@@ -157,7 +172,7 @@ Outcome pack_data_set(const Settings& resolved, const PackFlags& flags) {
 
 Outcome verify(const config::ResolvedOptions& options, const PackFlags& flags) {
   const std::string& directory = flags.dataset;
-  PackNews news(options.log.quiet, flags.progress);
+  PackNews news(options.log);
   const data::VerifyReport report = data::verify_pack(directory, [&](const std::string& path) { news.on_shard(path); });
   news.end();
   for (const std::string& note : report.notes) core::log_info("note      {}", note);
@@ -178,7 +193,7 @@ Outcome verify(const config::ResolvedOptions& options, const PackFlags& flags) {
 
 Outcome write_indexes(const config::ResolvedOptions& options, const PackFlags& flags) {
   const std::string& directory = flags.dataset;
-  PackNews news(options.log.quiet, flags.progress);
+  PackNews news(options.log);
   const data::IndexReport report =
       data::write_missing_indexes(directory, [&](const std::string& path) { news.on_shard(path); });
   news.end();

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "core/system/stop_signal.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
-#include "engine/probe/measured_training.h"
+#include "engine/probe/training_speed.h"
 #include "engine/step/step_timer.h"
 #include "engine/task/evaluate.h"
 #include "train/setup/assemble.h"
@@ -52,7 +52,7 @@ void measure_training(const config::ResolvedOptions& options, const data::Datase
   estimate.updates_measured = measured.updates;
   estimate.images_per_second = measured.images_per_second();
   estimate.update_seconds = measured.seconds / static_cast<double>(measured.updates);
-  estimate.exchange_seconds = least(group, timer.since_epoch_began().parts[engine::StepPart::exchange].mean_seconds);
+  estimate.exchange_seconds = least(group, timer.since_epoch_start().parts[engine::StepPart::exchange].mean_seconds);
   estimate.data_wait_share = std::clamp(measured.data_wait_seconds / measured.seconds, 0.0, 1.0);
   if (measured.images > 0) {
     estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;

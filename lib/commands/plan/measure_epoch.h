@@ -4,7 +4,7 @@
 
 #include "config/options.h"
 #include "engine/group/group.h"
-#include "plan/epoch_estimate.h"
+#include "plan/device_plan.h"
 
 namespace stoker::data {
 struct Datasets;

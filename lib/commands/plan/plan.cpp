@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train plan`: what a run will take, without a run.
+#include "commands/plan/plan.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
 #include "commands/plan/measure_epoch.h"
-#include "commands/plan/plan.h"
 #include "commands/plan/plan_devices.h"
-#include "commands/plan/plan_trial.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
 #include "engine/group/c10d/join.h"
-#include "plan/refusals.h"
+#include "plan/memory_plan.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
 #include "train/setup/plan_run.h"
-#include "train/setup/rank_share.h"
 #include "train/setup/run_setup.h"
 
 namespace stoker::train {
@@ -24,7 +23,7 @@ namespace {
 
 using core::format;
 
-/// What checkpoints take once the run keeps as many as it may.
+/// The disk use of checkpoints once the run keeps as many as it may.
 struct DiskPlan {
   int64_t checkpoint_bytes = 0, kept = 0;
   double free_bytes = 0;  ///< 0: not known
@@ -88,7 +87,7 @@ class DeviceTimes {
       plan.time = plan::predict_update(plan, tries_, on_cpu_ ? cpus_ : 0);
     }
   }
-  /// Of the last number of devices that was tried.
+  /// The estimate for the last number of devices that was tried.
   const std::optional<plan::EpochEstimate>& last() const { return last_; }
 
  private:
@@ -120,12 +119,13 @@ class DeviceTimes {
   std::optional<plan::EpochEstimate> last_;
 };
 
-}  // namespace
+void write_json(const core::Json& json) {
+  write_result("-", json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
+}
 
-Outcome plan_run(const Context& context, const PlanFlags& flags) {
+/// `is_written`: set once the result is on standard output.
+Outcome make_plan(const Context& context, const PlanFlags& flags, bool& is_written) {
   config::Configuration& configuration = context.configuration;
-  if (!flags.trial.empty()) return measure_as_rank(configuration, flags.trial);
-  if (flags.json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
   const DeviceQuestion question = device_question(flags, configuration);
   const int64_t fewest = *std::min_element(question.devices.begin(), question.devices.end());
   configuration.options.device.devices = config::Devices{fewest};
@@ -135,6 +135,7 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
   const config::ResolvedOptions& options = settings.options();
   set_up_data(settings, /*measure=*/!configuration.flags.print_config, prepared);
   if (configuration.flags.print_config) {
+    is_written = true;
     write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
@@ -158,7 +159,7 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
       {"num_workers", options.loader.num_workers},
       {"memory", plan::plan_json(memory, budget)},
       {"fits", short_of.empty()},
-      {"fits_with", short_of.empty() ? core::Json(nullptr) : core::Json(plan::largest_that_fits(inputs, budget))},
+      {"fits_with", short_of.empty() ? core::Json(nullptr) : core::Json(plan::largest_fitting_change(inputs, budget))},
       {"disk", disk_json(disk)},
       {"epoch", nullptr},
       {"devices", nullptr}};
@@ -171,16 +172,35 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
     answer.json["devices"] = plan::device_plans_json(plans);
     answer.text += "\n";
     for (const std::string& line : plan::device_table(plans)) answer.text += line + "\n";
-    if (times.last()) answer.json["epoch"] = plan::estimate_json(*times.last());
+    if (times.last()) answer.json["epoch"] = *times.last();
   } else if (short_of.empty() || !options.run.plan_check) {
     const plan::EpochEstimate estimate = measure_epoch(options, prepared.datasets, prepared.learner, *prepared.task);
-    answer.json["epoch"] = plan::estimate_json(estimate);
+    answer.json["epoch"] = estimate;
     answer.text += time_line(estimate) + "\n";
   }
-  write_result("-", flags.json ? answer.json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n"
-                               : core::terminal_text(answer.text));
-  plan::refuse_what_does_not_fit(inputs, budget, options.run.plan_check);
+  is_written = true;
+  write_result("-", flags.json ? core::json_page(answer.json) : core::terminal_text(answer.text));
+  plan::require_enough_memory(inputs, budget, options.run.plan_check);
   return {core::kExitOk, "planned"};
+}
+
+}  // namespace
+
+Outcome plan_run(const Context& context, const PlanFlags& flags) {
+  if (!flags.trial.empty()) return measure_as_rank(context.configuration, flags.trial);
+  if (flags.json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
+  bool is_written = false;
+  try {
+    return make_plan(context, flags, is_written);
+  } catch (const core::Error& error) {
+    const bool lacks_memory = error.kind() == core::ErrorKind::out_of_memory;
+    if (flags.json && !is_written) {
+      write_json({{"fits", lacks_memory ? core::Json(false) : core::Json(nullptr)},
+                  {"reason", error.what()},
+                  {"hint", error.hint()}});
+    }
+    throw;
+  }
 }
 
 }  // namespace stoker::train

@@ -12,7 +12,24 @@ struct PlanFlags {
   bool json = false;
 };
 
-Command plan_command();
 [[gnu::weak]] Outcome plan_run(const Context& context, const PlanFlags& flags);
+
+inline Command plan_command() {
+  const auto flags = std::make_shared<PlanFlags>();
+  Command command;
+  command.name = "plan";
+  command.usage = "train plan [options]";
+  command.summary = "Estimates memory, time and disk use of a run. Exits with 81 if it cannot fit.";
+  command.flags = {
+      config::flag("devices,num-devices", "LIST",
+                   "Numbers of devices to compare, as in 1,2,4 (default: that of the run).", flags->devices),
+      config::flag("trial", "FILE", "", flags->trial),
+      config::removed_flag("link,machines", "was removed: nobody can check a forecast of exchange between machines"),
+      config::flag("json", "Prints the plan as JSON on standard output.", flags->json)};
+  command.takes = [](const config::Row& row) { return row.name != "devices"; };  // its flag takes several numbers
+  command.reads_files = command.opens_networks = true;
+  attach(command, plan_run, flags);
+  return command;
+}
 
 }  // namespace stoker::train

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/plan/plan_devices.h"
 
-#include <algorithm>
+#include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "commands/plan/measure_epoch.h"
 #include "config/table/parse_value.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "core/system/stop_signal.h"
 #include "engine/run/plan.h"
-#include "plan/batch_choice.h"
+#include "plan/memory_plan.h"
+#include "train/launch/start_ranks.h"
 #include "train/setup/assemble.h"
 #include "train/setup/plan_run.h"
-#include "train/setup/rank_share.h"
+#include "train/setup/run_setup.h"
+#include "train/work_on_devices.h"
 
 namespace stoker::train {
 namespace {
@@ -19,18 +28,7 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  size_t begin = 0;
-  for (size_t end = text.find(','); end != std::string::npos; end = text.find(',', begin)) {
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  parts.push_back(text.substr(begin));
-  return parts;
-}
-
-/// Of what is free while this process is alone.
+/// The share of free memory while this process is alone.
 plan::MemoryBudget budget_of_each(plan::MemoryBudget budget, int64_t processes) {
   if (budget.host_free_bytes > 0) {
     budget.host_free_bytes =
@@ -133,7 +131,7 @@ DeviceQuestion device_question(const PlanFlags& flags, const config::Configurati
   if (flags.devices.empty()) {
     question.devices = {configuration.options.device.devices.count};
   } else {
-    for (const std::string& count : split_at_commas(flags.devices)) {
+    for (const std::string& count : core::split_words(flags.devices, ',')) {
       int64_t devices = 0;
       if (!config::read_integer(count, 1, 4096, devices).empty()) {
         throw Error(ErrorKind::usage,
@@ -162,6 +160,93 @@ std::vector<plan::DevicePlan> plan_devices(const DeviceQuestion& question, const
   std::vector<plan::DevicePlan> plans;
   for (const int64_t devices : question.devices) plans.push_back(planner.plan_of(devices));
   return plans;
+}
+
+namespace {
+
+using core::format;
+
+constexpr uint64_t kMaxReportBytes = 1 << 20;
+
+/// A file of its own, gone with this.
+class ReportFile {
+ public:
+  ReportFile() : path_(format("{}/stoker-trial.tmp-{}", core::temporary_folder(), ::getpid())) {
+    core::remove_temporaries_of(core::temporary_folder() + "/stoker-trial");
+  }
+  ~ReportFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  ReportFile& operator=(ReportFile&&) = delete;  // not copied, not moved
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+/// The command line of this process, and what `plan` has decided: of a repeated flag the last one counts.
+std::vector<std::string> words_of_trial(const Context& context, const config::ResolvedOptions& options,
+                                        const plan::DevicePlan& plan, const std::string& report) {
+  std::vector<std::string> words(context.argv, context.argv + context.argc);
+  const auto add = [&](const std::string& flag, const std::string& value) { words.insert(words.end(), {flag, value}); };
+  add("--trial", report);
+  add("--replicas", std::to_string(plan.replicas));
+  add("--accumulation-steps", std::to_string(plan.accumulation_steps));
+  add("--batch-size", std::to_string(plan.batch_size));
+  add("--total-batch-size", "0");
+  add("--num-workers", std::to_string(plan.num_workers));
+  add("--log-level", "warning");
+  words.emplace_back(options.precision.amp ? "--amp" : "--no-amp");
+  words.emplace_back(options.precision.channels_last ? "--channels-last" : "--no-channels-last");
+  return words;
+}
+
+Outcome measure(const config::Configuration& configuration, const std::string& report, const JoinedRanks& ranks) {
+  Settings settings(configuration, share_of_machine(ranks.place()));
+  RunSetup prepared;
+  set_up_data(settings, /*measure=*/true, prepared);
+  set_up_training(settings, /*resumes=*/false, prepared, share_of_trial(ranks));
+  ranks.wait_for_all();
+  const plan::EpochEstimate estimate =
+      measure_epoch(settings.options(), prepared.datasets, prepared.learner, *prepared.task, ranks.group());
+  if (ranks.is_root()) {
+    core::write_file_atomically(report, core::json_line(estimate), /*durable=*/false);
+  }
+  ranks.wait_for_all();  // one that leaves early would be missed
+  return {core::kExitOk, ""};
+}
+
+}  // namespace
+
+std::optional<plan::EpochEstimate> try_devices(const Context& context, const config::ResolvedOptions& options,
+                                               const plan::DevicePlan& plan) {
+  const ReportFile report;
+  const std::vector<std::string> words = words_of_trial(context, options, plan, report.path());
+  std::vector<const char*> arguments;
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  arguments.push_back(nullptr);
+  const std::string what = format("{} process{}", plan.devices, plan.devices == 1 ? "" : "es");
+  core::log_debug("trying {}", what);
+  try {
+    const RanksEnd end = run_ranks({arguments.data(), static_cast<int>(plan.devices)});
+    core::throw_if_stopped();
+    if (end.exit_code == core::kExitOk) {
+      return core::parse_json(core::read_file(report.path(), kMaxReportBytes), report.path())
+          .get<plan::EpochEstimate>();
+    }
+    core::log_warning("{} could not be tried: exit code {}", what, end.exit_code);
+  } catch (const core::Error& error) {
+    core::log_warning("{} could not be tried: {}", what, error.what());
+  }
+  return std::nullopt;
+}
+
+Outcome measure_as_rank(const config::Configuration& configuration, const std::string& report) {
+  const std::optional<RankLocation> place = rank_location(process_environment, {});
+  if (!place) return measure(configuration, report, JoinedRanks());
+  return work_as_rank(configuration.options, *place,
+                      [&](const JoinedRanks& ranks) { return measure(configuration, report, ranks); });
 }
 
 }  // namespace stoker::train

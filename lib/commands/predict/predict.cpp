@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train predict`: predictions of a checkpoint for images without labels.
+#include "commands/predict/predict.h"
+
 #include <algorithm>
 #include <optional>
 
 #include "commands/eval/evaluate_together.h"
-#include "commands/eval/open_inputs.h"
-#include "commands/predict/predict.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -17,6 +17,8 @@ namespace {
 using core::Error;
 using core::ErrorKind;
 using core::format;
+
+struct ReaderLeft {};
 
 /// The rows of a table in the order of the samples: those that were left out stand between the others.
 class Rows {
@@ -66,15 +68,15 @@ class Rows {
 };
 
 Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const JoinedRanks& ranks) {
-  const config::Configuration& asked = context.configuration;
-  const auto limit = asked.table.row_of(asked.options.data.on_bad_image).origin.kind;
+  const config::Configuration& requested = context.configuration;
+  const auto limit = requested.table.row_of(requested.options.data.on_bad_image).origin.kind;
   const bool has_limit = limit == config::Origin::Kind::flag;
-  const auto go_on = [&](config::Options& given) {  // an image that cannot be read is a row
-    if (has_limit || asked.flags.print_config) return;
+  const auto skips_bad_images = [&](config::Options& given) {  // an image that cannot be read is a row
+    if (has_limit || requested.flags.print_config) return;
     given.data.on_bad_image = config::OnBadImage::skip;
     given.data.max_bad = config::kUnlimitedBad;
   };
-  LoadedModel loaded = load_configuration(context.line, ranks, {flags.checkpoint, flags.which}, go_on);
+  LoadedModel loaded = load_configuration(context.line, ranks, {flags.checkpoint, flags.which}, skips_bad_images);
   if (context.configuration.flags.print_config) return print_config(loaded);
   if (ranks.place().size > 1 && std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 0) {
     throw Error(ErrorKind::usage, "several processes cannot read one standard input", "give a list as @FILE");
@@ -97,9 +99,13 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   const auto visit = [&](const data::Batch& batch, const torch::Tensor& outputs, const data::Loader& loader) {
     rows.add(batch, outputs, loader);
     const std::string text = table->take_text();  // on other ranks it goes
-    if (output) output->write(text);
+    if (output && !output->write(text) && ranks.place().size == 1) throw ReaderLeft();
   };
-  rows.add_left_out(loaded.source->size(), predict_together(ranks, loaded, visit));
+  try {
+    rows.add_left_out(loaded.source->size(), predict_together(ranks, loaded, visit));
+  } catch (const ReaderLeft&) {  // predict ... | head: nobody waits for the other images
+    return {core::kExitOk, "predicted", loaded.saved.state.updates, loaded.saved.path};
+  }
   if (output) {
     output->write(table->take_text());
     output->finish();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "commands/command.h"
+#include "commands/eval/eval.h"
 
 namespace stoker::train {
 
@@ -17,7 +18,35 @@ struct PredictFlags {
   bool json = false;
 };
 
-Command predict_command();
 [[gnu::weak]] Outcome predict(const Context& context, const PredictFlags& flags);
+
+inline Command predict_command() {
+  const auto flags = std::make_shared<PredictFlags>();
+  Command command;
+  command.name = "predict";
+  command.usage = "train predict RUN_OR_CHECKPOINT INPUT... [options]";
+  command.summary = "Predicts classes, labels or numbers for images. Unset options are those of the run.";
+  command.arguments = {
+      checkpoint_argument(flags->checkpoint),
+      config::arguments(
+          "INPUT",
+          "Image files, folders with images, patterns such as 'a/*.jpg', shards or HDF5 files; @FILE: a list of "
+          "paths, one per line; -: such a list from standard input.",
+          flags->inputs)};
+  command.flags = {
+      which_flag(flags->which),
+      config::flag("top-k,topk", "N", "Number of top classes to print per image (default: 1).", flags->top_k, 1,
+                   1'000'000),
+      config::flag("probabilities", "Writes the probability of every class.", flags->probabilities),
+      config::flag(
+          "json", "Writes JSON Lines instead of CSV, one object per image; also if the output ends in .json or .jsonl.",
+          flags->json),
+      config::flag("output,o", "FILE", "Output file (default: standard output).", flags->output),
+      config::flag("logits", "Writes the network's raw outputs as well.", flags->logits)};
+  command.takes = [](const config::Row& row) { return row.in_predict; };
+  command.reads_files = command.opens_networks = true;
+  attach(command, predict, flags);
+  return command;
+}
 
 }  // namespace stoker::train

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train preview`: what the network will see, as a picture.
+#include "commands/preview/preview.h"
+
 #include <algorithm>
 
-#include "commands/preview/preview.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "data/image/contact_sheet.h"
 #include "data/loader/sample_reader.h"
 #include "data/open_datasets.h"
-#include "data/probe/input_statistics.h"
+#include "data/probe/probe_sizes.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
 #include "train/setup/settings.h"
@@ -39,13 +40,13 @@ std::vector<std::vector<uint8_t>> pixels_of(const torch::Tensor& images, const c
   return pixels;
 }
 
-/// What is not a picture, gray or RGB bytes.
+/// Draws samples that are not pictures as gray or RGB bytes.
 bool holds_numbers(const data::Source& source) {
   const data::SampleShape shape = source.fixed_shape();
   return shape.height > 0 && (shape.element != data::Element::uint8 || (shape.channels != 1 && shape.channels != 3));
 }
 
-/// The same of samples that are no pictures, such as spectrograms: each stretched over black to white.
+/// The same of samples that are not pictures, such as spectrograms: each stretched over black to white.
 std::vector<std::vector<uint8_t>> pictures_of(const torch::Tensor& samples) {
   const torch::Tensor rows =
       samples.to(torch::kCPU).to(torch::kFloat32).permute({0, 2, 3, 1}).contiguous();  // [n, H, W, C]
@@ -92,7 +93,7 @@ std::vector<int64_t> add_first_batch(const config::ResolvedOptions& options,
   const int64_t shown = std::min(has_clips ? kBatchClips : kBatchImages, batch.image_count());
   const bool mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
   sheet.add_heading(core::format("First batch of epoch 1: {} of {} {}, as the network gets them{}, seed {}", shown,
-                                 batch.image_count(), has_clips ? "clips" : data::item_word(*source).several,
+                                 batch.image_count(), has_clips ? "clips" : data::sample_noun(*source).several,
                                  mixes ? " but for mixup and CutMix" : "", options.train.seed));
   torch::Tensor images = batch.images.slice(0, 0, shown);
   if (source->fixed_shape().views > 1) {  // [n, T, 2 * C, H, W]: each frame, and its partner behind it

@@ -10,7 +10,20 @@ struct PreviewFlags {
   std::string output = "preview.png";  ///< "-": standard output
 };
 
-Command preview_command();
 [[gnu::weak]] Outcome preview(const Context& context, const PreviewFlags& flags);
+
+inline Command preview_command() {
+  const auto flags = std::make_shared<PreviewFlags>();
+  Command command;
+  command.name = "preview";
+  command.usage = "train preview [options] [--output FILE]";
+  command.summary = "Draws a contact sheet of augmented training images, and of the same images over several epochs.";
+  command.flags = {config::flag("output,o", "FILE", "The picture, a PNG (default: preview.png); - is standard output.",
+                                flags->output)};
+  command.takes = takes_all_but_run;
+  command.reads_files = true;
+  attach(command, preview, flags);
+  return command;
+}
 
 }  // namespace stoker::train

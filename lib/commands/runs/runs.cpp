@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train runs`: runs, from what they leave in their directories.
+#include "commands/runs/runs.h"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -11,21 +13,32 @@
 #include <filesystem>
 #include <string_view>
 #include <thread>
+#include <utility>
 
-#include "commands/runs/run_report.h"
-#include "commands/runs/runs.h"
+#include "commands/command.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
+#include "observe/report/report_page.h"
+#include "observe/report/run_record.h"
 #include "observe/runs/run_listing.h"
 #include "observe/runs/watch_view.h"
 #include "train/failure/result_output.h"
 
 namespace stoker::train {
 namespace {
+
+struct RunsFlags {
+  std::vector<std::string> folders;  ///< folders that hold runs, or runs; empty: "runs"
+  bool curves = false;               ///< draw once
+  bool follow = false;               ///< draw, or keep the page up to date, until the runs end
+  bool html = false;
+  std::string output;  ///< the page; empty: report.html in the run directory, or here when there are several
+  bool json = false;
+};
 
 constexpr double kPause = 1;  // seconds
 constexpr char kHome[] = "\x1b[H", kEraseLine[] = "\x1b[K", kEraseBelow[] = "\x1b[J", kEraseAll[] = "\x1b[2J";
@@ -149,7 +162,7 @@ void follow_on_screen(const std::vector<std::string>& paths) {
 void follow_on_page(const std::vector<std::string>& paths, const std::string& output) {
   constexpr int kReload = 10;           // seconds
   constexpr double kShareOfMaking = 5;  // large pages are made less often
-  core::log_info("open {} in a browser: it loads itself again until the runs end (Ctrl-C ends this command only)",
+  core::log_info("open {} in a browser: it reloads itself until the runs end (Ctrl-C ends this command only)",
                  core::printable(output));
   std::string before;
   while (true) {
@@ -199,9 +212,8 @@ Outcome show_runs(const Context&, const RunsFlags& flags) {
     return {core::kExitOk, ""};
   }
   const std::vector<observe::ListedRun> runs = listed(folders);
-  write_result("-", flags.json
-                        ? observe::runs_json(runs).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n"
-                        : core::terminal_text(observe::runs_table(runs)));
+  write_result("-",
+               flags.json ? core::json_page(observe::runs_json(runs)) : core::terminal_text(observe::runs_table(runs)));
   return {core::kExitOk, ""};
 }
 
@@ -213,14 +225,13 @@ Command runs_command() {
   Command command;
   command.name = "runs";
   command.usage = "train runs [DIR...] [--curves | --follow | --html [--follow]]";
-  command.summary = "Lists runs below a folder, the best first, with what differs; draws curves, or writes a page.";
-  command.words = {config::words("DIR", "Folder that holds runs, or a run (default: runs).", flags->folders,
-                                 /*is_optional=*/true)};
+  command.summary = "Lists runs, the best of each metric first, with what differs; draws curves, writes HTML reports.";
+  command.arguments = {config::arguments("DIR", "Folder that holds runs, or a run (default: runs).", flags->folders,
+                                         /*is_optional=*/true)};
   command.flags = {
-      flag("curves", "Draws where the runs stand and their curves, once.", flags->curves),
-      flag("follow,f", "Draws them until the runs end; with --html keeps the page up to date until then.",
-           flags->follow),
-      flag("html", "Writes one HTML page about a run, about several side by side, or about all below a folder.",
+      flag("curves", "Draws the state and the curves of the runs, once.", flags->curves),
+      flag("follow,f", "Keeps the curves, or with --html the page, up to date until the runs end.", flags->follow),
+      flag("html", "Writes one HTML page about a run, several runs side by side, or all runs below a folder.",
            flags->html),
       flag("output,o", "FILE",
            "File of the page (default: report.html in the folder, or here when there are several); - is standard "
@@ -229,6 +240,29 @@ Command runs_command() {
       flag("json", "Prints the list as JSON on standard output.", flags->json)};
   attach(command, show_runs, flags);
   return command;
+}
+
+// A page about runs, from what they left in their directories.
+
+void write_run_report(const std::vector<std::string>& run_dirs, const std::string& output, int reload_seconds) {
+  std::vector<observe::RunRecord> runs;
+  std::string left_out;
+  for (const std::string& run_dir : run_dirs) {
+    const auto has = [&](const char* name) { return core::file_exists(run_dir + "/" + name); };
+    const bool is_waiting = has("status.json") && (!has("metrics.jsonl") || !has("summary.csv"));
+    if (!is_waiting) {
+      runs.push_back(observe::read_run_record(run_dir));
+    } else if (reload_seconds > 0 && run_dirs.size() == 1) {
+      runs.emplace_back().path = run_dir;
+    } else {
+      left_out += (left_out.empty() ? "" : ", ") + core::printable(run_dir);
+    }
+  }
+  if (runs.empty() && reload_seconds > 0) runs.emplace_back().path = run_dirs.at(0);
+  if (runs.empty()) runs.push_back(observe::read_run_record(run_dirs.at(0)));  // its error names what is missing
+  if (!left_out.empty() && reload_seconds == 0) core::log_warning("no training yet, left out: {}", left_out);
+  write_result(output, observe::report_page(std::move(runs), "stoker train " STOKER_VERSION,
+                                            core::utc_text(std::time(nullptr)), reload_seconds));
 }
 
 }  // namespace stoker::train

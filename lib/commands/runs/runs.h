@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train runs`: runs below a folder, as a table, as curves that follow them, or as a page.
+// report.html of runs: at the end of one (--report) and by `train runs --html`.
 #pragma once
 
-#include "commands/command.h"
+#include <string>
+#include <vector>
 
 namespace stoker::train {
 
-struct RunsFlags {
-  std::vector<std::string> folders;  ///< folders that hold runs, or runs; empty: "runs"
-  bool curves = false;               ///< draw once
-  bool follow = false;               ///< draw, or keep the page up to date, until the runs end
-  bool html = false;
-  std::string output;  ///< the page; empty: report.html in the run directory, or here when there are several
-  bool json = false;
-};
-
-Command runs_command();
+/// Reads the run directories and writes one page about them to `output`, which may be "-". Of several, those that have
+/// not begun to train are left out; a page that reloads itself (`reload_seconds` > 0) shows them without curves.
+/// Throws no_input, data, and what write_result throws.
+void write_run_report(const std::vector<std::string>& run_dirs, const std::string& output, int reload_seconds = 0);
 
 }  // namespace stoker::train

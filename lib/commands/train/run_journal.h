@@ -24,10 +24,10 @@ class RunJournal {
   /// config.yaml, the network's file and the memory plan; from now on `run` is observed.
   void begin(const ObservedRun& run, const config::Configuration& given, const config::Resolution& resolution,
              const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, observe::Console& console);
-  /// What observes updates; one that does nothing on other ranks.
+  /// The observer of updates; one that does nothing on other ranks.
   engine::Observer& observer() { return observing_ ? observing_->observer() : nobody_; }
   engine::BetweenUpdates& between_updates() { return observing_ ? observing_->between_updates() : nothing_; }
-  /// Of the operators of `device`; one that records nothing where nothing is profiled.
+  /// The recorder of the operators of `device`; one that records nothing where nothing is profiled.
   engine::OperatorRecorder& operators(torch::Device device);
   /// The worst samples, and the memory that was really used.
   void end(const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, torch::Device device);
@@ -37,7 +37,7 @@ class RunJournal {
   const std::string run_dir_;
   std::unique_ptr<RunDirectory> lock_;
   std::optional<RunObservers> observing_;
-  // Of other ranks.
+  // State of other ranks.
   engine::Observer nobody_;
   engine::BetweenUpdates nothing_;
   std::optional<engine::OperatorRecorder> no_profile_;

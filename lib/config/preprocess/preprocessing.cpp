@@ -134,4 +134,190 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
                           record.pose_range, options.task.pose_loss_weight));
 }
 
+// The record as preprocess.json and back. Trusts nothing that it reads.
+
+namespace {
+
+using core::Json;
+
+constexpr int kVersion = 1;
+constexpr const char* kFilter = "bilinear";
+
+const char* channel_order(int64_t channels) { return channels == 3 ? "RGB" : channels == 1 ? "gray" : "as stored"; }
+
+const char* names_key(TaskKind task) { return is_numeric_task(task) ? "target_names" : "class_names"; }
+
+Json predictions_json(const Preprocessing& record) {
+  switch (record.task) {
+    case TaskKind::multiclass: return {{"rule", "softmax"}};
+    case TaskKind::binary:
+    case TaskKind::multilabel: return {{"rule", "sigmoid"}, {"threshold", record.threshold}};
+    case TaskKind::regression:
+    case TaskKind::head_pose: break;
+  }
+  Json json = {{"rule", "linear"}, {"scale", record.target_scale}, {"mean", record.target_mean}};
+  if (record.task == TaskKind::head_pose && record.pose_head == PoseHead::binned) {
+    json["rule"] = "expectation";
+    json["bins"] = record.pose_bins;
+    json["range"] = record.pose_range;
+  }
+  return json;
+}
+
+/// A problem of a record, with its path.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path) {}
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw core::Error(core::ErrorKind::data, core::format("{}: {}", core::printable(path_), what),
+                      "preprocess.json was written by a train program, maybe a newer one; use that, or restore it");
+  }
+  /// Which of `choices` a text is.
+  template <typename Value>
+  Value choice(const Json& json, const char* key, const std::vector<std::pair<std::string, Value>>& choices) const {
+    const std::string text = json.at(key).get<std::string>();
+    for (const auto& [name, value] : choices) {
+      if (name == text) return value;
+    }
+    refuse(core::format("{} is '{}', which this program does not support", key, core::printable(text)));
+  }
+  void expect(const Json& json, const char* key, const Json& expected) const {
+    if (json.at(key) != expected) {
+      refuse(core::format("{} is {}, but this program supports {} only", key,
+                          core::printable(core::json_line(json.at(key))), core::json_line(expected)));
+    }
+  }
+  int64_t positive(const Json& json, const char* key) const {
+    if (!json.at(key).is_number_integer()) refuse(core::format("{} is not a whole number", key));
+    const auto value = json.at(key).get<int64_t>();
+    if (value < 1 || value > (1 << 24)) refuse(core::format("{} is {}", key, value));
+    return value;
+  }
+
+ private:
+  const std::string& path_;
+};
+
+void read_input(const Json& json, const Reader& reader, Preprocessing& record) {
+  record.height = reader.positive(json, "height");
+  record.width = reader.positive(json, "width");
+  record.channels = reader.positive(json, "channels");
+  reader.expect(json, "channel_order", channel_order(record.channels));
+  json.at("taken_as_is").get_to(record.taken_as_is);
+  record.element =
+      reader.choice<std::string>(json, "type", {{"uint8", "uint8"}, {"float16", "float16"}, {"float32", "float32"}});
+  if (json.contains("views")) record.views = reader.positive(json, "views");
+  if (record.views > 2) reader.refuse(core::format("views is {}", record.views));
+  if (!json.contains("frames")) return;
+  record.frames = reader.positive(json, "frames");
+  record.frame_sampling = reader.choice<FrameSampling>(
+      json, "frame_sampling", {{"uniform", FrameSampling::uniform}, {"stride", FrameSampling::stride}});
+  record.frame_stride = reader.positive(json, "frame_stride");
+}
+
+void read_predictions(const Json& json, const Reader& reader, Preprocessing& record) {
+  const bool binned = json.at("rule") == "expectation";
+  record.pose_head = binned ? PoseHead::binned : PoseHead::direct;
+  if (binned) {
+    record.pose_bins = reader.positive(json, "bins");
+    json.at("range").get_to(record.pose_range);
+  }
+  if (json.contains("threshold")) json.at("threshold").get_to(record.threshold);
+  if (has_scaled_targets(record.task)) {
+    json.at("scale").get_to(record.target_scale);
+    json.at("mean").get_to(record.target_mean);
+  }
+  reader.expect(json, "rule", predictions_json(record).at("rule"));
+}
+
+/// Lists of one value for all targets, or of one each; readers that allocate memory for outputs count names.
+void require_per_target(const char* key, const std::vector<double>& values, const Preprocessing& record,
+                        const Reader& reader) {
+  const auto count = static_cast<int64_t>(values.size());
+  if (count > 1 && count != record.num_classes) {
+    reader.refuse(core::format("{} has {} values for {}", key, count, core::counted(record.num_classes, "target")));
+  }
+  for (const double value : values) {
+    if (!std::isfinite(value)) reader.refuse(core::format("{} has a value that is not a finite number", key));
+  }
+}
+
+/// Fields that must have the same size in a complete record.
+void require_sizes(const Preprocessing& record, const Reader& reader) {
+  const auto names = static_cast<int64_t>(record.names.size()), outputs = record.num_classes;
+  if (names > outputs) reader.refuse("there are more names than outputs");
+  require_per_target("scale", record.target_scale, record, reader);
+  require_per_target("mean", record.target_mean, record, reader);
+  if (record.mean.size() != record.std.size()) reader.refuse("mean and std differ in size");
+  constexpr int64_t kMaxNumbers = int64_t{1} << 28;  // of one sample
+  int64_t numbers = std::max<int64_t>(1, record.frames) * record.views;
+  for (const int64_t side : {record.channels, record.height, record.width}) {
+    if (__builtin_mul_overflow(numbers, side, &numbers) || numbers > kMaxNumbers) {
+      reader.refuse(core::format("samples of more than {} numbers are not known to this program", kMaxNumbers));
+    }
+  }
+}
+
+}  // namespace
+
+Json to_json(const Preprocessing& record) {
+  const bool is_bytes = record.element == "uint8";
+  const bool centered = record.crop == EvalCrop::center;
+  Json input = {{"height", record.height},     {"width", record.width},
+                {"channels", record.channels}, {"channel_order", channel_order(record.channels)},
+                {"type", record.element},      {"taken_as_is", record.taken_as_is}};
+  if (!record.input_range.empty()) input["range"] = record.input_range;
+  if (record.views > 1) input["views"] = record.views;
+  if (record.frames > 0) {
+    input["frames"] = record.frames;
+    input["frame_sampling"] = record.frame_sampling == FrameSampling::uniform ? "uniform" : "stride";
+    input["frame_stride"] = record.frame_stride;
+  }
+  Json resize = {{"rule", centered ? "short-side" : "squash"}, {"filter", kFilter}, {"antialias", true}};
+  if (centered) resize["short_side"] = record.resized_short_side();
+  Json json = {{"format", "stoker-preprocess"},
+               {"version", kVersion},
+               {"task", task_name(record.task)},
+               {"num_classes", record.num_classes},
+               {names_key(record.task), record.names},
+               {"input", std::move(input)},
+               {"resize", std::move(resize)},
+               {"crop", {{"rule", centered ? "center" : "none"}, {"share", record.crop_pct}}},
+               {"normalize", {{"divide_by", is_bytes ? 255 : 1}, {"mean", record.mean}, {"std", record.std}}},
+               {"predictions", predictions_json(record)}};
+  return json;
+}
+
+Preprocessing preprocessing_from_json(const Json& json, const std::string& path) {
+  const Reader reader(path);
+  Preprocessing record;
+  try {
+    reader.expect(json, "format", "stoker-preprocess");
+    reader.expect(json, "version", kVersion);
+    record.task = reader.choice<TaskKind>(json, "task", task_choices());
+    record.num_classes = reader.positive(json, "num_classes");
+    json.at(names_key(record.task)).get_to(record.names);
+    read_input(json.at("input"), reader, record);
+    if (json.at("input").contains("range")) json.at("input").at("range").get_to(record.input_range);
+    const Json& resize = json.at("resize");
+    reader.expect(resize, "filter", kFilter);
+    reader.expect(resize, "antialias", true);
+    record.crop =
+        reader.choice<EvalCrop>(json.at("crop"), "rule", {{"center", EvalCrop::center}, {"none", EvalCrop::none}});
+    reader.expect(resize, "rule", record.crop == EvalCrop::center ? "short-side" : "squash");
+    json.at("crop").at("share").get_to(record.crop_pct);
+    if (!(record.crop_pct > 0 && record.crop_pct <= 1)) reader.refuse("the share of the crop is not in (0, 1]");
+    const Json& normalize = json.at("normalize");
+    reader.expect(normalize, "divide_by", record.element == "uint8" ? 255 : 1);
+    normalize.at("mean").get_to(record.mean);
+    normalize.at("std").get_to(record.std);
+    read_predictions(json.at("predictions"), reader, record);
+  } catch (const Json::exception& error) {
+    reader.refuse(core::printable(error.what()));
+  }
+  require_sizes(record, reader);
+  return record;
+}
+
 }  // namespace stoker::config

@@ -35,7 +35,7 @@ struct Preprocessing {
   std::vector<double> input_range;  ///< of images with more than 8 bits: the numbers of black and white; empty: all
   std::vector<double> mean, std;    ///< per channel; of bytes divided by 255, of floats as they are
 
-  // What the outputs mean: softmax, sigmoid, or output * scale + mean.
+  // The meaning of the outputs: softmax, sigmoid, or output * scale + mean.
   double threshold = 0.5;                         ///< binary, multilabel: probability from which a label is predicted
   std::vector<double> target_mean, target_scale;  ///< one value or one per target; empty for classes
   PoseHead pose_head = PoseHead::direct;
@@ -46,7 +46,7 @@ struct Preprocessing {
   int64_t resized_short_side() const;
 };
 
-/// What the data set fixes of its samples' shape; zeros: nothing.
+/// The fixed part of the samples' shape; zeros: none.
 struct FixedSamples {
   int64_t frames = 0, height = 0, width = 0, channels = 0;
   std::string element = "uint8";
@@ -60,7 +60,7 @@ Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::
 /// Throws Error{data} where one is out of range. `path` is for messages.
 void take_over(const Preprocessing& preprocessing, const std::string& path, Configuration& configuration);
 
-/// What is known of data that a network with this record is used on.
+/// The facts about data that a network with this record is used on.
 DataFacts facts_of(const Preprocessing& preprocessing);
 
 core::Json to_json(const Preprocessing& preprocessing);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of precedence: built-in values < preset < configuration files in order < flags.
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -10,7 +12,6 @@
 #include "config/read/flags.h"
 #include "config/read/syntax.h"
 #include "config/table/parse_value.h"
-#include "config/table/suggest.h"
 #include "config/yaml/foreign_yaml.h"
 #include "config/yaml/yaml_tree.h"
 #include "core/error.h"
@@ -22,7 +23,7 @@ namespace {
 
 constexpr const char* kDefaultPreset = "fashion_mnist";
 
-/// What is wrong, and with what the process should end because of it.
+/// A mistake, and the exit code for it.
 struct Problems {
   std::vector<std::string> flags;
   std::vector<std::string> missing_files;
@@ -157,7 +158,7 @@ void apply_environment(Configuration& out) {
   std::string level = core::lower_case(given);
   if (level == "critical") level = "error";
   const std::string problem = out.table.set(row, level, {Origin::Kind::preset, "TRAINER_LOG_LEVEL"});
-  if (!problem.empty()) out.notes.push_back("TRAINER_LOG_LEVEL is left alone: " + problem);
+  if (!problem.empty()) out.notes.push_back("ignoring TRAINER_LOG_LEVEL: " + problem);
 }
 
 void note_what_has_no_effect(Configuration& out) {
@@ -255,9 +256,24 @@ std::string usual_run_dir(const std::string& run_name, const std::string& data_d
   return "runs/" + name;
 }
 
+/// Whether a file is missing, empty or begins with the time of a line, as every log does.
+static bool begins_as_log(const std::string& path) {
+  const std::string form = "0000-00-00T";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return true;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;  // a pipe would be waited for
+  std::string begin(form.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<size_t>(file.gcount()));
+  std::replace_if(
+      begin.begin(), begin.end(), [](unsigned char c) { return std::isdigit(c) != 0; }, '0');
+  return begin.empty() || begin == form;
+}
+
 /// A configuration file may come from anybody, and a log may end up where a shell or a service reads it: a file names
-/// logs inside the run directory, the command line any. No folder or name that begins with a dot, either: run-dir may
-/// stand in a file and may be somebody's home.
+/// logs inside the run directory, the command line any. No folder or name that begins with a dot and nothing that is
+/// there and is no log, either: run-dir may stand in a file and may be somebody's home.
 void refuse_log_file_elsewhere(const Configuration& out) {
   namespace fs = std::filesystem;
   const std::string& log_file = out.options.log.log_file;
@@ -274,7 +290,13 @@ void refuse_log_file_elsewhere(const Configuration& out) {
   const fs::path inside = whole(log_file).lexically_relative(whole(run_dir));
   bool is_inside = !inside.empty() && !ignored;
   for (const fs::path& part : inside) is_inside &= part.native()[0] != '.';
-  if (is_inside) return;
+  if (is_inside && begins_as_log(log_file)) return;
+  if (is_inside) {
+    throw core::Error(core::ErrorKind::config,
+                      core::format("{}: log-file: {} is there and is no log", core::printable(origin.detail),
+                                   core::printable(log_file)),
+                      "name another file, or name it on the command line: --log-file");
+  }
   throw core::Error(core::ErrorKind::config,
                     core::format("{}: log-file: {} is not inside the run directory {}", core::printable(origin.detail),
                                  core::printable(log_file), core::printable(run_dir)),

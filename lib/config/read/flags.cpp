@@ -7,12 +7,9 @@
 #include <filesystem>
 #include <map>
 
-#include "config/read/presets.h"
 #include "config/read/syntax.h"
 #include "config/table/foreign_words.h"
-#include "config/table/old_names.h"
 #include "config/table/parse_value.h"
-#include "config/table/suggest.h"
 #include "core/format.h"
 
 namespace stoker::config {
@@ -22,7 +19,7 @@ bool has(const std::vector<std::string>& names, const std::string& word) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
-/// What a registered name stands for.
+/// The meaning of a registered name.
 struct FlagTarget {
   std::string option;          ///< row, alias or shorthand; empty for a flag of the command itself
   const Flag* flag = nullptr;  ///< of the command, or of all commands
@@ -101,8 +98,8 @@ class FlagParser {
   /// with a problem.
   void correct(const std::vector<std::string>& words) {
     for (const std::string& word : words) {
-      const FlagTarget* const target = target_of(with_canonical_dashes(word));
-      if (target != nullptr) given_.push_back(target->flag != nullptr ? target->flag->name : target->option);
+      if (const FlagTarget* const target = target_of(with_canonical_dashes(word)))
+        given_.push_back(target->flag != nullptr ? target->flag->name : target->option);
     }
     for (size_t i = 0; i < words.size(); ++i) {
       const std::string word = with_canonical_dashes(words[i]);
@@ -115,7 +112,7 @@ class FlagParser {
         const std::string& next = words[i + 1];
         if (target->is_switch ? target->has_value(next) : !begins_long_flag(next)) keep(words[++i]);
       } else if (word.size() > 1 && word[0] == '-') {
-        i += correct_flag(word, i + 1 < words.size() ? words[i + 1] : "-");
+        i += correct_flag(words, word, i + 1 < words.size() ? words[i + 1] : "-");
       } else if (!correct_pair(words, word, i == 0) && !correct_path(word, i == 0)) {
         keep(word);
       }
@@ -128,26 +125,27 @@ class FlagParser {
   }
 
   /// Whether the word behind it belongs to it. What stays unknown is reported later, and left out of what was meant.
-  bool correct_flag(const std::string& word, const std::string& next) {
+  bool correct_flag(const std::vector<std::string>& words, const std::string& word, const std::string& next) {
     const size_t equals = std::min(word.find('='), word.size());
-    const std::string name = word.substr(std::min(word.find_first_not_of('-'), equals),
-                                         equals - std::min(word.find_first_not_of('-'), equals));
+    const size_t begin = std::min(word.find_first_not_of('-'), equals);
+    const std::string name = kebab(word.substr(begin, equals - begin));
     const bool has_next = equals == word.size() && (next.empty() || next[0] != '-');
     const std::string text = equals < word.size() ? word.substr(equals + 1) : has_next ? next : "true";
     Options options;
     std::string note;
-    const bool is_ours = !answer_to_old_name(name, true).empty() || !commands_with(kebab(name)).empty();
-    if (!is_ours && syntax_.name.empty() && option_of_others(kebab(name), text, options, note)) {
-      replace(core::printable(word.substr(0, equals)) + ": unknown flag", options, note);
+    const bool is_ours = !old_name_hint(name, true).empty() || !commands_with(name).empty();
+    const std::string problem = core::printable(word.substr(0, equals)) + ": unknown flag";
+    if (!is_ours && syntax_.name.empty() && correct_run_dir(words, name, problem)) return has_next;
+    if (!is_ours && syntax_.name.empty() && translate_foreign_option(name, text, options, note)) {
+      replace(problem, options, note);
       return has_next;
     }
     corrected_.push_back(word);
     if (has_next) corrected_.push_back(next);
     if (word[1] != '-' && by_name_.count(word.substr(1, 1)) > 0) meant_.push_back(word);  // -b64
-    const std::string near = word[1] == '-' && !is_ours ? near_name(kebab(name), long_names()) : "";
-    if (near.empty()) return has_next;
-    meant_.push_back("--" + near);
-    if (text != "true") meant_.push_back(text);
+    const std::string near = word[1] == '-' && !is_ours ? near_name(name, long_names()) : "";
+    if (!near.empty()) meant_.push_back("--" + near);
+    if (!near.empty() && text != "true") meant_.push_back(text);
     return has_next;
   }
 
@@ -163,26 +161,30 @@ class FlagParser {
     std::string text = word.substr(equals + 1);
     if (text == "True" || text == "False") text = text == "True" ? "true" : "false";
     const std::string problem = not_expected(word, is_first);
-    if (!syntax_.words.empty()) return correct_place(key, text, problem);
+    if (!syntax_.arguments.empty()) return correct_place(key, text, problem);
     if (!syntax_.name.empty()) return false;
-    if (key == "name" || key == "project") {  // together they are the folder of a run
-      if (!has(given_, "run-dir")) replace(problem, {{"run-dir", run_dir_of_others(words)}}, "");
-      given_.push_back("run-dir");
-      return true;
-    }
+    if (correct_run_dir(words, key, problem)) return true;
     Options options;
     std::string note;
-    if (option_of_others(key, text, options, note)) {
+    if (translate_foreign_option(key, text, options, note)) {
       replace(problem, options, note);
     } else if (key.size() > 1 && (table_.find(key) || table_.find_shorthand(key))) {
       replace(problem, {{table_.find(key) ? table_.find(key)->name : key, text}}, "");
     } else {
       is_corrected_ = true;
       problems_.push_back(problem + suggestion(key, long_names(), "--"));
-      if (const std::string near = near_name(key, long_names()); !near.empty()) {
+      if (const std::string near = near_name(key, long_names()); !near.empty())
         meant_.insert(meant_.end(), {"--" + near, text});
-      }
     }
+    return true;
+  }
+
+  /// project and name are together the folder of a run.
+  bool correct_run_dir(const std::vector<std::string>& words, const std::string& key, const std::string& problem) {
+    if (key != "name" && key != "project") return false;
+    const bool is_given = has(given_, "run-dir");
+    replace(problem, is_given ? Options() : Options{{"run-dir", foreign_run_dir(words)}}, "--run-dir has both");
+    given_.push_back("run-dir");
     return true;
   }
 
@@ -203,11 +205,11 @@ class FlagParser {
   }
 
   std::string not_expected(const std::string& word, bool is_first) const {
-    const bool is_command = is_first && line_.mistake.empty() && syntax_.name.empty();
-    return (is_command ? "unknown command " : "unexpected word ") + shown(word);
+    return (is_first && line_.mistake.empty() && syntax_.name.empty() ? "unknown command " : "unexpected word ") +
+           shown(word);
   }
 
-  /// A file, a network, or a first word that is no command, where an option should stand.
+  /// A file, a network, or a first word that is not a command, where an option should stand.
   bool correct_path(const std::string& word, bool is_first) {
     if (!syntax_.name.empty() || word.empty()) return false;
     std::error_code ignored;
@@ -234,11 +236,11 @@ class FlagParser {
       return false;
     }
     given_.push_back(option);
-    replace(problem, {{option, word}}, "", /*say=*/unknown_first_.empty());
+    replace(problem, {{option, word}}, "", /*names_ours=*/unknown_first_.empty());
     return true;
   }
 
-  void replace(const std::string& problem, const Options& options, const std::string& note, bool say = true) {
+  void replace(const std::string& problem, const Options& options, const std::string& note, bool names_ours = true) {
     is_corrected_ = true;
     std::string ours;
     for (auto [name, text] : options) {
@@ -254,14 +256,13 @@ class FlagParser {
       }
     }
     if (ours.empty()) ours = "leave it out" + (note.empty() ? "" : ": " + note);
-    problems_.push_back(problem + (say ? "; " + ours : ""));
+    problems_.push_back(problem + (names_ours ? "; " + ours : ""));
   }
 
   std::vector<std::string> long_names() const {
     std::vector<std::string> names;
-    for (const auto& known : by_name_) {
-      if (known.first.size() > 1) names.push_back(known.first);
-    }
+    for (const auto& [name, target] : by_name_)
+      if (name.size() > 1) names.push_back(name);
     return names;
   }
 
@@ -357,7 +358,7 @@ class FlagParser {
     return kebab(word.substr(0, equals)) + word.substr(equals);
   }
 
-  /// Of `--name`, `--name=value` or `-x`; nullptr for anything else.
+  /// The target of `--name`, `--name=value` or `-x`; nullptr for anything else.
   const FlagTarget* target_of(const std::string& word) const {
     if (word.size() < 2 || word[0] != '-') return nullptr;
     const std::string name = word[1] == '-' ? word.substr(2, word.find('=') - 2) : word.substr(1);
@@ -385,26 +386,24 @@ class FlagParser {
   }
 
   void store(const Flag& flag, const FlagTarget& target, const std::string& text) {
-    const auto& choices = flag.choices;
     if (target.is_switch && text != "true") {
       problems_.push_back(target.written + ": takes no value");
     } else if (!target.is_switch && text.empty()) {
       problems_.push_back(target.written + ": no value given");
-    } else if (!choices.empty() && !has(choices, text)) {
+    } else if (!flag.choices.empty() && !has(flag.choices, text)) {
       problems_.push_back(target.written + ": " + shown(text) + " is not accepted; write one of " +
-                          core::list_text(choices));
+                          core::list_text(flag.choices));
     } else if (!options_alone_ || !target.is_own) {
       const std::string problem = flag.store(text);
       if (!problem.empty()) problems_.push_back(target.written + ": " + problem);
     }
   }
 
-  /// What CLI11 could not place: unknown flags, and words that stand alone.
+  /// The words that CLI11 could not place: unknown flags, and words that stand alone.
   void sort_remaining() {
-    const std::vector<Word>& places = syntax_.words;
+    const std::vector<Argument>& places = syntax_.arguments;
     size_t filled = 0;
-    bool repeated = false;
-    bool after_unknown = false;
+    bool repeated = false, after_unknown = false;
     for (const std::string& word : app_.remaining()) {
       const bool is_flag = word.size() > 1 && word[0] == '-' && word != "--" && !only_positionals_;
       if (word == "--") {
@@ -413,19 +412,16 @@ class FlagParser {
         report_unknown(word);
       } else if (filled < places.size()) {
         if (!options_alone_) places[filled].store(word);
-        if (places[filled].repeats) {
-          repeated = true;
-        } else {
-          ++filled;
-        }
+        repeated |= places[filled].repeats;
+        if (!places[filled].repeats) ++filled;
       } else if (!after_unknown) {
         report_stray(word);
       }
       after_unknown = is_flag && word.find('=') == std::string::npos;
     }
     if (repeated) ++filled;
-    const bool asks_for_help = has(meant_, "--help");
-    for (; filled < places.size() && !places[filled].is_optional && !asks_for_help; ++filled) {
+    const bool wants_help = has(meant_, "--help");
+    for (; filled < places.size() && !places[filled].is_optional && !wants_help; ++filled) {
       meant_.push_back(places[filled].name);
       problems_.push_back("missing " + places[filled].name + ": " + syntax_.usage);
     }
@@ -441,7 +437,7 @@ class FlagParser {
   void report_unknown(const std::string& word) {
     const std::string written = core::printable(word.substr(0, std::min<size_t>(word.find('='), 80)));
     const std::string name = kebab(written.substr(std::min(written.find_first_not_of('-'), written.size())));
-    if (const std::string answer = answer_to_old_name(name, /*is_flag=*/true); !answer.empty()) {
+    if (const std::string answer = old_name_hint(name, /*is_flag=*/true); !answer.empty()) {
       problems_.push_back(written + " " + answer);
       return;
     }

@@ -17,9 +17,9 @@ struct FlagValue {
   std::string written;  ///< "--no-pin-mem"
 };
 
-/// Stores what is no option where the syntax of the command and `common` are bound, unless `options_alone`, and returns
-/// the options in the order written. Appends a problem for each unknown flag, word too many, missing word and value.
-/// `correction`: the whole command as it was probably meant, where words are as other programs take them.
+/// Stores what is not an option where the syntax of the command and `common` are bound, unless `options_alone`, and
+/// returns the options in the order written. Appends a problem for each unknown flag, word too many, missing word and
+/// value. `correction`: the whole command as it was probably meant, where words are as other programs take them.
 std::vector<FlagValue> parse_flags(const CommandLine& line, const Table& table, CommonFlags& common, bool options_alone,
                                    std::vector<std::string>& problems, std::string& correction);
 

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/read/syntax.h"
 
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
 #include "config/table/parse_value.h"
+#include "core/error.h"
 #include "core/format.h"
 
 namespace stoker::config {
@@ -9,10 +15,9 @@ namespace {
 
 Flag named(const std::string& names, const std::string& help) {
   Flag flag;
-  flag.name = names.substr(0, names.find(','));
-  for (size_t comma = names.find(','); comma != std::string::npos; comma = names.find(',', comma + 1)) {
-    flag.aliases.push_back(names.substr(comma + 1, names.find(',', comma + 1) - comma - 1));
-  }
+  flag.aliases = split_words(names, ',');
+  flag.name = flag.aliases.front();
+  flag.aliases.erase(flag.aliases.begin());
   flag.help = help;
   return flag;
 }
@@ -74,11 +79,11 @@ Flag removed_flag(const std::string& names, const std::string& what_now) {
   return made;
 }
 
-Word word(const std::string& name, const std::string& help, std::string& into, bool is_optional) {
+Argument argument(const std::string& name, const std::string& help, std::string& into, bool is_optional) {
   return {name, help, [&into](const std::string& text) { into = text; }, is_optional};
 }
 
-Word words(const std::string& name, const std::string& help, std::vector<std::string>& into, bool is_optional) {
+Argument arguments(const std::string& name, const std::string& help, std::vector<std::string>& into, bool is_optional) {
   return {name, help, [&into](const std::string& text) { into.push_back(text); }, is_optional, /*repeats=*/true};
 }
 
@@ -98,12 +103,14 @@ std::vector<Flag> common_flags(const Syntax& syntax, CommonFlags& flags) {
                        "Prints every option with its value and where it came from, and exits.", flags.print_config));
   }
   if (syntax.opens_networks) {
-    all.push_back(flag("trust-model",
-                       "Runs the code in the TorchScript file that --model, or the run, names: it can do all that you "
-                       "can. No configuration file and no run can allow it.",
-                       flags.trust_model));
+    all.push_back(
+        flag("trust-model",
+             "Allows the TorchScript file of --model or of the run to be loaded: this executes arbitrary code "
+             "with your privileges; command line only.",
+             flags.trust_model));
   }
-  all.push_back(flag("verbose,v", "Logs what was chosen and why, where time and memory go; as --log-level debug.",
+  all.push_back(flag("verbose,v",
+                     "Logs why each value was chosen, and details of time and memory; as --log-level debug.",
                      flags.verbose));
   all.push_back(flag("help,h", "Prints this and exits.", flags.help));
   if (syntax.name.empty()) all.push_back(flag("help-all", "Prints every option and exits.", flags.help_all));
@@ -121,6 +128,25 @@ bool accepts(const Syntax& syntax, const Table& table, const Shorthand& shorthan
     }
   }
   return true;
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kEmbeddedPresetCount; ++i) names.emplace_back(kEmbeddedPresets[i].name);
+  return names;
+}
+
+const std::string& preset_text(const std::string& name) {
+  static const std::map<std::string, std::string> texts = [] {
+    std::map<std::string, std::string> map;
+    for (size_t i = 0; i < kEmbeddedPresetCount; ++i) map[kEmbeddedPresets[i].name] = kEmbeddedPresets[i].text;
+    return map;
+  }();
+  const auto found = texts.find(name);
+  if (found != texts.end()) return found->second;
+  const std::vector<std::string> names = preset_names();
+  throw core::Error(core::ErrorKind::config, "unknown preset " + core::printable(name) + suggestion(name, names),
+                    "presets: " + core::list_text(names, 100) + "; a file of your own is given with -c FILE");
 }
 
 }  // namespace stoker::config

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one command takes on its command line: words, flags that are bound to its own struct, and which options.
+// The syntax of one command: positional arguments, flags that are bound to its own struct, and which options.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -39,17 +40,18 @@ Flag choice_flag(const std::string& names, const std::vector<std::string>& choic
 /// A flag of older programs with a value: an error with a hint what to do now. `what_now`: "was removed: ...".
 Flag removed_flag(const std::string& names, const std::string& what_now);
 
-/// A word that stands alone, by its place.
-struct Word {
+/// A positional argument.
+struct Argument {
   std::string name;  ///< "DATA"
   std::string help;
   std::function<void(const std::string& text)> store;
   bool is_optional = false;
   bool repeats = false;  ///< takes all words that are left
 };
-Word word(const std::string& name, const std::string& help, std::string& into, bool is_optional = false);
+Argument argument(const std::string& name, const std::string& help, std::string& into, bool is_optional = false);
 /// All words that are left.
-Word words(const std::string& name, const std::string& help, std::vector<std::string>& into, bool is_optional = false);
+Argument arguments(const std::string& name, const std::string& help, std::vector<std::string>& into,
+                   bool is_optional = false);
 
 /// Which options a command takes besides its flags.
 using Takes = bool (*)(const Row& row);
@@ -60,7 +62,7 @@ bool takes_none(const Row& row);
 struct Syntax {
   std::string name;  ///< "eval", "inspect replay"; empty: trains
   std::string usage, summary;
-  std::vector<Word> words;
+  std::vector<Argument> arguments;
   std::vector<Flag> flags;
   Takes takes = takes_none;
   bool reads_files = false;     ///< --config, --preset, --print-config
@@ -74,5 +76,16 @@ struct Syntax {
 /// The flags of every command, of those that read files and of those that open networks, bound to `flags`.
 std::vector<Flag> common_flags(const Syntax& syntax, CommonFlags& flags);
 bool accepts(const Syntax& syntax, const Table& table, const Shorthand& shorthand);
+
+// The presets that are built into the program: the generated table behind preset_text() in config.h.
+
+struct EmbeddedPreset {
+  const char* name;  ///< path below configs/ without .yaml: "bench/fashion_mnist_peer"
+  const char* text;
+};
+
+/// Sorted by name; defined in a file that embed_presets.cmake writes into the build directory.
+extern const EmbeddedPreset kEmbeddedPresets[];
+extern const size_t kEmbeddedPresetCount;
 
 }  // namespace stoker::config

@@ -17,7 +17,7 @@ struct CompletableFlag {
   std::string help;  ///< one line without a full stop
 };
 
-/// What begins with one first word: "inspect replay" and "inspect diff" are two parts of one.
+/// The commands with one first word: "inspect replay" and "inspect diff" are two parts of one.
 struct CompletableCommand {
   std::string name;  ///< empty: trains
   std::string summary;
@@ -123,7 +123,7 @@ std::string names_of(const std::vector<CompletableCommand>& commands, const char
 
 // bash
 
-/// What may follow a flag with a value, and which words begin with a dash.
+/// The values that may follow a flag, and which words begin with a dash.
 void append_bash(std::string& out, const CompletableCommand& command) {
   std::vector<std::string> names, paths, free;
   std::string cases;

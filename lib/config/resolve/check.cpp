@@ -113,7 +113,7 @@ void check_training(const ResolvedOptions& options, RuleBook& rules) {
   rules.require(options.train.patience == 0 || options.train.val_every.unit != Interval::Unit::never,
                 "patience needs evaluations, but val-every is never");
   rules.require(options.data.val_fraction == 0 || !options.data.val_split,
-                "val-fraction and val-split both say what to evaluate on: set one of them");
+                "val-fraction and val-split both set what to evaluate on: leave one of them out");
 }
 
 /// `has_network`: poses can be looked at and packed as any other images.
@@ -147,7 +147,7 @@ void check_task(const Options& given, const ResolvedOptions& options, bool has_n
   const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };
   rules.require(!is_set(given.task.class_weights) || task == TaskKind::multiclass,
                 core::format("class-weights is for the task multiclass, but the task is {}", name));
-  rules.require(!options.loader.class_balanced || !learns_numbers(task),
+  rules.require(!options.loader.class_balanced || !is_numeric_task(task),
                 core::format("class-balanced needs a class per image, but the task is {}", name));
   rules.require(!is_set(given.task.pos_weight) || task == TaskKind::binary || task == TaskKind::multilabel,
                 core::format("pos-weight is for the tasks binary and multilabel, but the task is {}", name));
@@ -192,14 +192,14 @@ void check_precision(const ResolvedOptions& options, bool cpu_computes_float16, 
                 "amp float16 does not run on the CPU in this LibTorch: use amp bfloat16 or off, or LibTorch 2.4");
 }
 
-/// What the network sees of samples of a fixed size is what they are.
+/// Samples of a fixed size reach the network unchanged.
 void check_shape(const ResolvedOptions& options, const DataFacts& data, RuleBook& rules) {
   rules.require(options.train.tta == TestTimeAugmentation::none,
-                "tta hflip is for images, but samples of HDF5 files and of many bands stay as they are: set tta none");
+                "tta hflip is for images, but samples of HDF5 and multi-band files are not mirrored: set tta none");
   rules.require(
       options.data.img_size == data.median_height,
       core::format(
-          "img-size is {}, but samples of HDF5 files and of many bands stay as they are, {} x {}: leave it out",
+          "img-size is {}, but samples of HDF5 and multi-band files are not resized; they are {} x {}: leave it out",
           options.data.img_size, data.median_height, data.median_width));
   rules.require(options.data.in_chans == data.channels,
                 core::format("in-chans is {}, but the samples have {}", options.data.in_chans, data.channels));
@@ -213,7 +213,7 @@ void check_fixed_size(const ResolvedOptions& options, const DataFacts& data, Rul
   const auto refuse = [&](bool is_on, const std::string& name) {
     rules.require(
         !is_on,
-        core::format("{} is for images, but samples of HDF5 files and of many bands stay as they are: only freq-mask, "
+        core::format("{} is for images, but samples of HDF5 and multi-band files are not augmented: only freq-mask, "
                      "time-mask, mixup and cutmix change them",
                      name));
   };
@@ -257,9 +257,8 @@ std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const
   check_channels("std", options.data.std, options.data.in_chans, rules);
   const int64_t channels = options.data.in_chans;
   rules.require(data.has_fixed_size || channels == 1 || channels == 3,
-                core::format("in-chans is {}, but images become gray (1) or RGB (3); samples of HDF5 files and TIFF "
-                             "files of many bands have any "
-                             "number of channels",
+                core::format("in-chans is {}, but images become gray (1) or RGB (3); samples of HDF5 and multi-band "
+                             "TIFF files have any number of channels",
                              channels));
   check_task_data(options, data, rules);
   if (!data.of_training) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the data decides, and the images of an update: shape, crops and scales, optimizer, schedule and learning rate.
+// Choices that depend on the data and on the images of an update: shape, crops and scales, optimizer, schedule and
+// learning rate.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -46,7 +47,7 @@ void choose_weights(Draft& draft, const DataFacts& data) {
     return weights.empty() ? "none" : list_value_text(weights);
   };
   const TaskKind task = draft.options().data.task;
-  std::vector<int64_t> class_images = data.class_images;  // --num-classes may say that there are more
+  std::vector<int64_t> class_images = data.class_images;  // --num-classes may be larger
   class_images.resize(static_cast<size_t>(draft.options().data.num_classes.value()), 0);
   draft.choose(draft.options().task.class_weights,
                text(task == TaskKind::multiclass ? balanced_class_weights(class_images) : std::vector<double>{}),
@@ -80,8 +81,8 @@ void note_recognised_clips(Draft& draft, const DataFacts& data) {
   draft.replace(draft.options().data.dataset, "clips", "folders of frames in class folders");
 }
 
-/// What only the training split can say stands in the configuration of every run; without it there is nothing to take.
-void refuse_what_training_knows(Draft& draft, const DataFacts& data) {
+/// Values that depend on the training split are in the configuration of every run; without it there is nothing to take.
+void refuse_training_options(Draft& draft, const DataFacts& data) {
   if (data.of_training) return;
   std::string names;
   const Options& o = draft.options();
@@ -105,12 +106,12 @@ void refuse_what_training_knows(Draft& draft, const DataFacts& data) {
 
 void choose_shape(Draft& draft, const DataFacts& data) {
   draft.choose(draft.options().data.num_classes, std::to_string(data.num_classes),
-               learns_numbers(draft.options().data.task) ? "targets in the data" : "classes in the data");
+               is_numeric_task(draft.options().data.task) ? "targets in the data" : "classes in the data");
   draft.choose(draft.options().data.in_chans, std::to_string(data.channels),
                data.has_fixed_size ? "channels of the samples" : "channels of most images");
   if (data.has_fixed_size) {
     draft.choose(draft.options().data.img_size, std::to_string(data.median_height),
-                 core::format("samples stay as they are, {} high and {} wide", data.median_height, data.median_width));
+                 core::format("samples have a fixed size, {} high and {} wide", data.median_height, data.median_width));
     return;
   }
   const int64_t side = std::min(data.median_height, data.median_width);
@@ -119,10 +120,10 @@ void choose_shape(Draft& draft, const DataFacts& data) {
   draft.choose(draft.options().data.img_size, std::to_string(small ? side : 224), median);
 }
 
-/// What turns an image into another one of the same thing does not hold for numbers in rows and columns: frequency is
+/// Augmentation of images does not hold for numbers in rows and columns: frequency is
 /// not time, and time has a direction.
 void leave_as_they_are(Draft& draft) {
-  const std::string reason = "samples stay as they are";
+  const std::string reason = "samples have a fixed size";
   draft.choose(draft.options().augment.train_crop, "none", reason);
   draft.choose(draft.options().augment.hflip, "0", reason);
 }
@@ -205,8 +206,8 @@ void choose_optimizer(Draft& draft) {
 
 /// Not more than there are: a batch beyond the data set has all of it. `train_images`: 0 while that is not known.
 int64_t images_per_update(const Options& o, int64_t train_images) {
-  const int64_t asked = o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas.value();
-  return train_images > 0 ? std::min(asked, train_images) : asked;
+  const int64_t requested = o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas.value();
+  return train_images > 0 ? std::min(requested, train_images) : requested;
 }
 
 /// Small images learn most in few epochs where the rate goes high and comes back: 8,000 of CIFAR-10 in 12 epochs 70 %,
@@ -249,7 +250,7 @@ void choose_lr(Draft& draft, int64_t update_images, bool names_lr_base, bool is_
 }  // namespace
 
 void choose_for_data(const DataFacts& data, Draft& draft) {
-  refuse_what_training_knows(draft, data);
+  refuse_training_options(draft, data);
   note_recognised_clips(draft, data);
   choose_shape(draft, data);
   choose_target_scale(draft, data);

@@ -21,8 +21,7 @@ inline std::string switch_text(bool is_on) { return is_on ? "true" : "false"; }
 class Draft {
  public:
   explicit Draft(const Options& given);
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
+  Draft& operator=(Draft&&) = delete;  // not copied, not moved
 
   Options& options() { return options_; }
 
@@ -30,7 +29,7 @@ class Draft {
   void assume(bool assumes) { assumes_ = assumes; }
 
   /// Gives an automatic option its value; one that was given is left alone. `field` is a member of options(). Throws
-  /// Error{config} where `text` is no value of the option.
+  /// Error{config} where `text` is not a value of the option.
   template <typename T>
   void choose(const Auto<T>& field, const std::string& text, const std::string& reason,
               ChoiceSource source = ChoiceSource::rule) {

@@ -73,7 +73,7 @@ void choose_eval_metric(Draft& draft) {
                "for task " + task_name(task));
 }
 
-/// What batch-size becomes, with the accumulation-steps that belong to it, if any do.
+/// The value of batch-size, with the accumulation-steps that belong to it, if any.
 struct BatchChoice {
   Measured<int64_t> batch_size;
   std::optional<int64_t> accumulation_steps;
@@ -96,12 +96,12 @@ BatchChoice batch_from(const Options& given, int64_t replicas, const Facts& fact
 void choose_accumulation(Draft& draft, const BatchChoice& batch) {
   Options& o = draft.options();
   const int64_t total = o.train.total_batch_size, size = o.loader.batch_size.value() * o.train.replicas.value();
-  const int64_t asked = total % size == 0 ? total / size : 0;  // 0: nothing that could be done is asked
-  if (batch.accumulation_steps && (asked == 0 || asked == *batch.accumulation_steps)) {
+  const int64_t requested = total % size == 0 ? total / size : 0;  // 0: nothing that could be done is requested
+  if (batch.accumulation_steps && (requested == 0 || requested == *batch.accumulation_steps)) {
     draft.choose(o.train.accumulation_steps, std::to_string(*batch.accumulation_steps), batch.batch_size);
   }
-  if (asked > 1) {
-    draft.choose(o.train.accumulation_steps, std::to_string(asked),
+  if (requested > 1) {
+    draft.choose(o.train.accumulation_steps, std::to_string(requested),
                  o.train.replicas.value() == 1
                      ? core::format("total-batch-size {} / batch-size {}", total, size)
                      : core::format("total-batch-size {} / {} images of all replicas", total, size));
@@ -123,7 +123,7 @@ void choose_drop_rates(Draft& draft, const ModelFacts& model) {
   draft.choose(draft.options().model.drop_path_rate, number_text(model.drop_path_rate), reason);
 }
 
-/// What stands in where no network is named is for small images; photographs have one of their own.
+/// The default network is for small images; photographs get another one.
 void choose_model(Draft& draft, const Facts& facts) {
   if (facts.names_model) return;
   Options& o = draft.options();
@@ -149,12 +149,12 @@ void choose_model(Draft& draft, const Facts& facts) {
 
 /// Who tries a preset for an epoch or two gets its warm-up in small.
 void shorten_warmup(Draft& draft, const Facts& facts) {
-  const double asked = draft.options().schedule.warmup_epochs;
+  const double requested = draft.options().schedule.warmup_epochs;
   const int64_t epochs = draft.options().train.epochs;
-  if (!facts.warmup_may_give_way || asked < static_cast<double>(epochs)) return;
+  if (!facts.warmup_may_give_way || requested < static_cast<double>(epochs)) return;
   draft.replace(
       draft.options().schedule.warmup_epochs, number_text(short_warmup(epochs)),
-      core::format("the {} epochs that were asked for leave nothing of a run of {}", number_text(asked), epochs),
+      core::format("the {} epochs that were requested leave nothing of a run of {}", number_text(requested), epochs),
       ChoiceSource::configuration);
 }
 
@@ -173,7 +173,7 @@ void choose_cache(Draft& draft, const Facts& facts) {
   draft.assume(false);
 }
 
-/// What becomes of the last batch of an epoch, and why; no reason: the network decides, and is not known.
+/// Whether the last batch of an epoch is dropped, and why; no reason: the network decides, and is not known.
 Measured<bool> drop_last_for(const Options& draft, int64_t train_images, std::optional<bool> trains_on_one_image) {
   const int64_t batch = draft.loader.batch_size.value();
   const int64_t steps = draft.train.accumulation_steps.value() * draft.train.replicas.value();
@@ -203,7 +203,8 @@ bool choose_drop_last(Draft& draft, const Facts& facts, bool is_open) {
   return !is_open && choice.reason.empty();
 }
 
-/// Of a run that goes on; model, batch, replicas and precision, threads and drop-last have rules of their own.
+/// Choices of a run that continues; model, batch, replicas and precision, threads and drop-last have rules of their
+/// own.
 void keep_choices(const CheckpointFacts& checkpoint, Draft& draft) {
   Options& o = draft.options();
   draft.keep(o.augment.hflip, checkpoint.hflip);

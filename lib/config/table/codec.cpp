@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "config/table/suggest.h"
+#include "config/table/parse_value.h"
 #include "config/table/table.h"
 
 namespace stoker::config {
@@ -155,7 +155,7 @@ Codec<Devices> devices_codec() {
       const size_t end = std::min(text.find(',', begin), text.size());
       int64_t gpu = 0;
       if (!read_integer(text.substr(begin, end - begin), 0, kLastGpu, gpu).empty()) {
-        return shown(text) + " is no list of GPUs; accepted: numbers from 0 to 63, as in 0,2";
+        return shown(text) + " is not a list of GPUs; accepted: numbers from 0 to 63, as in 0,2";
       }
       if (std::find(read.gpus.begin(), read.gpus.end(), gpu) != read.gpus.end()) {
         return shown(text) + " names GPU " + std::to_string(gpu) + " twice; each process has one of its own";

@@ -69,5 +69,9 @@ Codec<T> choice_codec(std::vector<std::pair<std::string, T>> meanings,
   };
   return codec;
 }
+template <typename T>
+Codec<T> choice_codec(const char* words_in_their_order) {
+  return choice_codec(words_in_order<T>(words_in_their_order));
+}
 
 }  // namespace stoker::config

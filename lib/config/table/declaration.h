@@ -40,7 +40,7 @@ class RowDraft {
   /// Trained bits depend on it only while `is_used` holds; a run that does not use it may resume with any value.
   RowDraft& used_while(std::function<bool()> is_used) { return with(&Row::is_used, std::move(is_used)); }
   /// For an option that older programs did not have: the value that has their bits.
-  RowDraft& before_it_existed(const Text& text) { return with(&Row::before_it_existed, text); }
+  RowDraft& value_in_older_runs(const Text& text) { return with(&Row::value_in_older_runs, text); }
   /// It belongs to this process or machine; also free on resume.
   RowDraft& per_process() { return with(&Row::per_process, true).free_on_resume(); }
   RowDraft& used_in_eval() { return with(&Row::in_eval, true); }

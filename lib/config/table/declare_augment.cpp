@@ -16,14 +16,10 @@ template <template <typename> class Pick>
 void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
   using Of = AugmentOptionsOf<Pick>;
   d.group("augment", "Data augmentation");
-  d.add("train-crop", o.train_crop,
-        choice_codec<TrainCrop>({{"none", TrainCrop::none},
-                                 {"center", TrainCrop::center},
-                                 {"random-resized", TrainCrop::random_resized},
-                                 {"padded", TrainCrop::padded}}))
+  d.add("train-crop", o.train_crop, choice_codec<TrainCrop>("none center random-resized padded"))
       .help(
           "Crop while training; auto is padded below 64 pixels (center for gray images and up to 20 epochs), else "
-          "random-resized. Take center or none where objects must not be cut off.");
+          "random-resized. Use center or none where objects must not be cut off.");
   d.add_parts("scale",
               {{"MIN", o, &Of::scale_min, number_codec({0, 1, true, false})},
                {"MAX", o, &Of::scale_max, number_codec({0, 1, true, false})}},
@@ -45,11 +41,12 @@ void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("hflip", o.hflip, number_codec(kProbability))
       .unit("probability")
       .help(
-          "Probability to mirror left to right; auto is 0.5, and 0 for samples that stay as they are. Set 0 where left "
+          "Probability of a horizontal flip; auto is 0.5, and 0 for samples of HDF5 and multi-band files. Set 0 where "
+          "left "
           "and right differ, as in text.");
-  d.add("eval-crop", o.eval_crop, choice_codec<EvalCrop>({{"none", EvalCrop::none}, {"center", EvalCrop::center}}))
+  d.add("eval-crop", o.eval_crop, choice_codec<EvalCrop>("none center"))
       .help(
-          "Crop for evaluation: the centre, or none, which squeezes the whole image into the square. Take none where "
+          "Crop for evaluation: the centre, or none, which squeezes the whole image into the square. Use none where "
           "objects are at the border.")
       .used_in_inference();
   d.add("crop-pct", o.crop_pct, number_codec({0, 1, true, false}))
@@ -125,10 +122,10 @@ template <template <typename> class Pick>
 void declare_moves(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("rotate90", o.rotate90, number_codec(kProbability))
       .unit("probability")
-      .help("Probability to turn by one, two or three quarters. Use it where there is no up, as in aerial images.");
+      .help("Probability of a rotation by 90, 180 or 270 degrees. Use it where there is no up, as in aerial images.");
   d.add("rotation", o.rotation, number_codec({0, 180}))
       .unit("degrees")
-      .help("Turn by up to this either way about the centre; 0: off. Use 10 to 20 where cameras are not level.");
+      .help("Rotate by a random angle of up to this either way; 0: off. Use 10 to 20 where cameras are not level.");
   d.add_own(
        "auto-augment", {&o.rand_augment, &o.trivial_augment},
        [&o](const std::string& text) { return assign_policy(text, o.rand_augment, o.trivial_augment); },
@@ -138,9 +135,7 @@ void declare_moves(Declaration& d, AugmentOptionsOf<Pick>& o) {
       .help(
           "A policy of random operations: ra and ta-wide are torchvision's RandAugment and TrivialAugmentWide, "
           "rand-m9-n2 is timm's RandAugment with 2 operations of strength 9 of 10. Try it where a long run overfits.");
-  d.add("augment-interpolation", o.augment_interpolation,
-        choice_codec<AugmentInterpolation>(
-            {{"nearest", AugmentInterpolation::nearest}, {"bilinear", AugmentInterpolation::bilinear}}))
+  d.add("augment-interpolation", o.augment_interpolation, choice_codec<AugmentInterpolation>("nearest bilinear"))
       .help("How rotation and auto-augment move pixels. Set nearest only to compare with programs that use it.")
       .expert();
 }
@@ -159,27 +154,32 @@ void declare_colours(Declaration& d, AugmentOptionsOf<Pick>& o) {
       .several()
       .placeholder("X[,X,X[,HUE]][,pSHARE]")
       .help(
-          "Strength of random brightness, contrast and saturation: one number, or three, or four with hue (at most "
+          "Color jitter: strength of random brightness, contrast and saturation: one number, or three, or four with "
+          "hue (at most "
           "0.5); p0.8 at the end varies 80 % of the images. Use it where light and cameras differ; none: off.");
   d.add("grayscale", o.grayscale, number_codec(kProbability))
       .unit("probability")
-      .help("Probability to replace the colours by their luma. Use it where colours mislead.");
+      .help("Probability of conversion to grayscale. Use it where colours mislead.");
   d.add_parts("gaussian-blur", {{"P", o, &Of::gaussian_blur, number_codec(kProbability)},
                                 {"KERNEL", o, &Of::gaussian_blur_kernel, integer_codec(1, 1023)},
                                 {"MIN", o, &Of::gaussian_blur_sigma_min, number_codec({0, 256, true, false})},
                                 {"MAX", o, &Of::gaussian_blur_sigma_max, number_codec({0, 256, true, false})}})
       .help(
-          "Blur with probability P, by a kernel of KERNEL pixels (odd, below twice img-size) with a deviation of MIN "
+          "Gaussian blur with probability P, by a kernel of KERNEL pixels (odd, below twice img-size) with a sigma of "
+          "MIN "
           "to MAX pixels. Use it where photographs may be out of focus.");
   d.add_parts("gaussian-noise", {{"SIGMA", o, &Of::gaussian_noise, number_codec({0, 1})},
                                  {"P", o, &Of::gaussian_noise_prob, number_codec(kProbability)}})
       .help(
-          "Add noise of deviation SIGMA, a share of the full range, to a share P of the images. Use it where cameras "
+          "Gaussian noise of standard deviation SIGMA, a share of the full range, in a share P of the images. Use it "
+          "where cameras "
           "are noisy; 0: off.");
   d.add("random-erasing", o.random_erasing, number_codec(kProbability))
       .alias({"reprob", "random-erase"})
       .unit("probability")
-      .help("Probability to replace a box of 2 to 33 % of the area by the mean pixel. Use 0.1 to 0.25 in long runs.");
+      .help(
+          "Random erasing: probability that a box of 2 to 33 % of the area becomes the mean pixel. Use 0.1 to 0.25 in "
+          "long runs.");
 }
 
 template <template <typename> class Pick>
@@ -202,12 +202,14 @@ void declare_mixing(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("mixup-alpha", o.mixup_alpha, number_codec({0, 100}))
       .alias({"mixup"})
       .help(
-          "Average pairs of images of a batch; shares are from Beta(alpha, alpha), 0: off. Use 0.2 in long runs with "
+          "Mixup: averages pairs of images of a batch; shares are from Beta(alpha, alpha), 0: off. Use 0.2 in long "
+          "runs with "
           "many classes.");
   d.add("cutmix-alpha", o.cutmix_alpha, number_codec({0, 100}))
       .alias({"cutmix"})
       .help(
-          "Paste a box of one image into another, with an area from Beta(alpha, alpha); 0: off. Use 1 in long runs "
+          "CutMix: pastes a box of one image into another, with an area from Beta(alpha, alpha); 0: off. Use 1 in long "
+          "runs "
           "with many classes.");
   d.add("mixup-prob", o.mixup_prob, number_codec(kProbability))
       .unit("probability")

@@ -22,17 +22,7 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .free_on_resume()
       .used_in_eval();
   d.add("dataset", o.dataset,
-        choice_codec<DatasetType>({{"auto", DatasetType::automatic},
-                                   {"idx", DatasetType::idx},
-                                   {"cifar", DatasetType::cifar},
-                                   {"numpy", DatasetType::numpy},
-                                   {"folder", DatasetType::folder},
-                                   {"csv", DatasetType::csv},
-                                   {"biwi", DatasetType::biwi},
-                                   {"300wlp", DatasetType::w300lp},
-                                   {"shards", DatasetType::shards},
-                                   {"clips", DatasetType::clips},
-                                   {"hdf5", DatasetType::hdf5}}))
+        choice_codec<DatasetType>("auto idx cifar numpy folder csv biwi 300wlp shards clips hdf5"))
       .help("Layout of the data set; auto detects it from what data-dir holds. Set it where the detection is wrong.")
       .used_in_eval()
       .used_in_pack();
@@ -43,7 +33,7 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .used_in_pack();
   d.add("val-split", o.val_split, text_codec("NAME", false))
       .help(
-          "Split to evaluate on; auto takes the first of val, validation, valid, test and t10k that exists. Set it "
+          "Split to evaluate on; auto uses the first of val, validation, valid, test and t10k that exists. Set it "
           "where yours has another name.")
       .used_in_eval();
   d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
@@ -52,7 +42,7 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
           "has no validation split.")
       .used_in_pack();
   d.add_switch("stratify", o.stratify)
-      .before_it_existed("false")
+      .value_in_older_runs("false")
       .help(
           "With val-fraction: hold out that share of each class, and at least one image of a class with two or more. "
           "Set it where classes are rare; without it a hash of the path decides alone, and an image stays on its side "
@@ -74,11 +64,10 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
           "clips: frames of each video that the network sees at once. Raise it for slow movements; memory grows with "
           "it.");
   d.add_parts("frame-sampling",
-              {{"uniform|stride", o, &Of::frame_sampling,
-                choice_codec<FrameSampling>({{"uniform", FrameSampling::uniform}, {"stride", FrameSampling::stride}})},
+              {{"uniform|stride", o, &Of::frame_sampling, choice_codec<FrameSampling>("uniform stride")},
                {"N", o, &Of::frame_stride, integer_codec(1, 100'000)}})
       .help(
-          "clips: frames spread over the whole video, or N frames apart from a place that is drawn at random. Take "
+          "clips: frames spread over the whole video, or N frames apart from a place that is drawn at random. Use "
           "stride where the pace of a movement matters.");
   d.add_parts("hdf5", {{"INPUT", o, &Of::hdf5_input, text_codec("NAME", true)},
                        {"LABEL", o, &Of::hdf5_label, text_codec("NAME", true)}})
@@ -87,23 +76,19 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
           "they are not found by their usual names.")
       .used_in_eval();
   d.add("csv-path", o.csv_path, text_codec("COLUMN", false))
-      .before_it_existed("path")
+      .value_in_older_runs("path")
       .help("csv: column with the paths of the images. Set it where yours has another name.")
       .used_in_eval()
       .used_in_pack();
   d.add("csv-label", o.csv_label, text_codec("COLUMN[,..]", true))
-      .before_it_existed("")
+      .value_in_older_runs("")
       .help(
           "csv: column with the class, or the columns to learn; empty is label, or every other column. Set it where "
           "yours have other names; for multilabel one column may hold a list of tags.")
       .used_in_eval()
       .used_in_pack();
-  d.add("csv-delimiter", o.csv_delimiter,
-        choice_codec<CsvDelimiter>({{"auto", CsvDelimiter::automatic},
-                                    {"comma", CsvDelimiter::comma},
-                                    {"semicolon", CsvDelimiter::semicolon},
-                                    {"tab", CsvDelimiter::tab}}))
-      .before_it_existed("auto")
+  d.add("csv-delimiter", o.csv_delimiter, choice_codec<CsvDelimiter>("auto comma semicolon tab"))
+      .value_in_older_runs("auto")
       .help("csv: separator of fields; auto detects it in the first line. Set it where the detection is wrong.")
       .used_in_eval()
       .used_in_pack();
@@ -117,17 +102,17 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .alias({"imgsz", "image-size"})
       .unit("pixels")
       .help(
-          "The network sees img-size x img-size; auto takes the median size up to 64, else 224. Raise it for small "
+          "The network sees img-size x img-size; auto uses the median size up to 64, else 224. Raise it for small "
           "details; time and memory grow with its square.")
       .used_in_inference();
   d.add("in-chans", o.in_chans, integer_codec(1, 1024))
       .unit("channels")
       .help(
-          "Channels of images: 1 (gray) or 3 (RGB); auto takes what most have. Set it to 1 to train on gray images; "
+          "Channels of images: 1 (gray) or 3 (RGB); auto uses what most have. Set it to 1 to train on gray images; "
           "HDF5 and multi-band TIFF samples keep their own number.");
   d.add("num-classes", o.num_classes, integer_codec(1, 1'000'000))
       .unit("classes")
-      .help("Outputs of the network; auto takes the number in the data. Set it where classes will be added later.")
+      .help("Outputs of the network; auto uses the number in the data. Set it where classes will be added later.")
       .used_in_pack();
 }
 
@@ -156,12 +141,12 @@ void declare_pixels(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add_list("mean", o.mean, {-kUnbounded, kUnbounded}, "auto")
       .unit("per channel, of pixels in [0, 1] or of floats as they are")
       .help(
-          "Subtracted from each channel; auto takes ImageNet's for 3 channels and 0.5 for 1, and measures others and "
+          "Subtracted from each channel; auto uses ImageNet's for 3 channels and 0.5 for 1, and measures others and "
           "floats. Set it for weights that were trained with another.");
   d.add_list("std", o.std, {0, kUnbounded, true, false}, "auto")
       .unit("per channel, of pixels in [0, 1] or of floats as they are")
       .help(
-          "Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1, and measures others and "
+          "Each channel is divided by it; auto uses ImageNet's for 3 channels and 0.25 for 1, and measures others and "
           "floats. Set it for weights that were trained with another.");
   d.add("input-range", o.input_range, range_codec())
       .unit("numbers as stored")
@@ -170,17 +155,14 @@ void declare_pixels(Declaration& d, DataOptionsOf<Pick>& o) {
           "kind, percentile what 0.1 and 99.9 % of the numbers lie below, auto that where it is less than a sixteenth "
           "of "
           "the range. Give LOW,HIGH where you know what a sensor delivers.")
-      .before_it_existed("full")
+      .value_in_older_runs("full")
       .used_in_inference()
       .used_in_pack();
-  d.add_parts("on-bad-image",
-              {{"fail|skip|repair", o, &Of::on_bad_image,
-                choice_codec<OnBadImage>(
-                    {{"fail", OnBadImage::fail}, {"skip", OnBadImage::skip}, {"repair", OnBadImage::repair}})},
-               {"MAX", o, &Of::max_bad, integer_codec(0, kUnlimitedBad)}})
+  d.add_parts("on-bad-image", {{"fail|skip|repair", o, &Of::on_bad_image, choice_codec<OnBadImage>("fail skip repair")},
+                               {"MAX", o, &Of::max_bad, integer_codec(0, kUnlimitedBad)}})
       .help(
           "Stop at an image that cannot be decoded, skip up to MAX of them, or train on what the decoder makes of "
-          "damaged JPEGs, as Pillow does with LOAD_TRUNCATED_IMAGES. Take skip for data that you cannot clean.")
+          "damaged JPEGs, as Pillow does with LOAD_TRUNCATED_IMAGES. Use skip for data that you cannot clean.")
       .free_on_resume()
       .used_in_inference()
       .used_in_pack();
@@ -243,16 +225,14 @@ void declare_loader(Declaration& d, LoaderOptionsOf<Pick>& o) {
       .per_process()
       .used_in_inference()
       .expert();
-  d.add("feed", o.feed, choice_codec<FeedKind>({{"loader", FeedKind::loader}, {"resident", FeedKind::resident}}))
+  d.add("feed", o.feed, choice_codec<FeedKind>("loader resident"))
       .help(
           "How batches reach the device: decoded by workers and copied, or cut from pixels that stay on the device, "
-          "with the same bits. auto takes resident on CUDA for small images of one size that are only padded, cropped "
+          "with the same bits. auto uses resident on CUDA for small images of one size that are only padded, cropped "
           "and mirrored, else loader; resident has not run on a card yet.")
       .per_process()
       .expert();
-  d.add("cache", o.cache,
-        choice_codec<CacheTier>(
-            {{"none", CacheTier::none}, {"ram", CacheTier::ram}, {"compressed", CacheTier::compressed}}))
+  d.add("cache", o.cache, choice_codec<CacheTier>("none ram compressed"))
       .help(
           "Keep samples in memory from their first use: ram as decoded pixels, compressed as stored. Leave it at auto, "
           "which takes ram when all fit in cache-budget, else compressed when they fit, else none.")
@@ -286,7 +266,8 @@ void declare_classes(Declaration& d, OptionsOf<Pick>& o) {
   d.group("task", "Task and targets");
   d.add("task", o.data.task, choice_codec<TaskKind>(task_choices()))
       .help(
-          "One of several classes, one of two (a single output), any of several labels, numbers, or three angles. Set "
+          "Kind of label: one of several classes, one of two (a single output), any of several labels, numbers, or "
+          "three angles. Set "
           "it where images do not have one class each.");
   d.add("class-weights", o.task.class_weights, list_codec(kNotBelowZero, "none"))
       .help(
@@ -299,7 +280,8 @@ void declare_classes(Declaration& d, OptionsOf<Pick>& o) {
   d.add("threshold", o.task.threshold, number_codec({0, 1, true, true}))
       .unit("probability")
       .help(
-          "binary, multilabel: probability from which an answer is positive. Raise it where false alarms cost more "
+          "binary, multilabel: probability from which a label counts as positive. Raise it where false alarms cost "
+          "more "
           "than misses; metrics without ranking depend on it.")
       .used_in_inference();
 }
@@ -307,12 +289,10 @@ void declare_classes(Declaration& d, OptionsOf<Pick>& o) {
 template <template <typename> class Pick>
 void declare_numbers(Declaration& d, TaskOptionsOf<Pick>& o) {
   using Of = TaskOptionsOf<Pick>;
-  d.add("loss", o.loss,
-        choice_codec<RegressionLoss>(
-            {{"l1", RegressionLoss::l1}, {"l2", RegressionLoss::l2}, {"smooth-l1", RegressionLoss::smooth_l1}}))
+  d.add("loss", o.loss, choice_codec<RegressionLoss>("l1 l2 smooth-l1"))
       .alias({"regression-loss"})
       .help(
-          "regression, head-pose: absolute, squared, or squared below 1 and absolute above (of scaled targets). Take "
+          "regression, head-pose: absolute, squared, or squared below 1 and absolute above (of scaled targets). Use "
           "l1 where targets have outliers.");
   d.add_list("target-mean", o.target_mean, {-kUnbounded, kUnbounded}, "auto")
       .unit("of the target")
@@ -324,14 +304,13 @@ void declare_numbers(Declaration& d, TaskOptionsOf<Pick>& o) {
       .help(
           "regression, head-pose: see target-mean; auto: standard deviation in the training split, head-pose 45 "
           "degrees. Set it where some targets matter more than others.");
-  d.add_parts("pose-head", {{"direct|binned", o, &Of::pose_head,
-                             choice_codec<PoseHead>({{"direct", PoseHead::direct}, {"binned", PoseHead::binned}})},
+  d.add_parts("pose-head", {{"direct|binned", o, &Of::pose_head, choice_codec<PoseHead>("direct binned")},
                             {"BINS", o, &Of::pose_bins, integer_codec(2, 1024)},
                             {"RANGE", o, &Of::pose_range, number_codec({0, 180, true, false})},
                             {"WEIGHT", o, &Of::pose_loss_weight, number_codec({0, kUnbounded})}})
       .help(
           "head-pose: learn three angles, or classify each into BINS bins from -RANGE to RANGE degrees whose "
-          "expectation is the angle. Take binned to compare with publications that do; WEIGHT is that of the "
+          "expectation is the angle. Use binned to compare with publications that do; WEIGHT is that of the "
           "expectation's loss beside the bins' cross entropy.");
 }
 

@@ -78,9 +78,7 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
           "with float32 elsewhere.")
       .used_in_inference()
       .expert();
-  d.add("prove-backend", o.prove_backend,
-        choice_codec<ProveBackend>(
-            {{"auto", ProveBackend::automatic}, {"full", ProveBackend::full}, {"off", ProveBackend::off}}))
+  d.add("prove-backend", o.prove_backend, choice_codec<ProveBackend>("auto full off"))
       .help(
           "Check before the first update, in a process of its own, that libraries compute each operation of the "
           "network correctly on this machine; what is wrong is computed in another way, else the exit code is 83. "
@@ -96,7 +94,7 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
       .expert();
   d.add("min-scale", o.min_scale, number_codec({0, 1e30}))
       .alias({"min-loss-scale"})
-      .help("float16: a loss scale below it ends the run with exit code 80. Nobody should need another.")
+      .help("float16: a loss scale below it ends the run with exit code 80. The default should suit every run.")
       .free_on_resume()
       .expert();
   d.add("max-skipped", o.max_skipped, integer_codec(0, 1'000'000'000))
@@ -129,17 +127,18 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
       .takes_list()
       .alias({"num-devices"})
       .help(
-          "Processes on this machine that work together, each on a GPU of its own, or all on the CPU: training deals "
-          "replicas to them, eval and predict batches. Set it to the number of GPUs, or list them: 0,2 are two "
+          "Processes on this machine that work together, each on a GPU of its own, or all on the CPU: training "
+          "distributes "
+          "replicas over them, eval and predict batches. Set it to the number of GPUs, or list them: 0,2 are two "
           "processes on cuda:0 and cuda:2 (and 2, with its comma, is one on cuda:2); the result is bit-identical "
           "to that of one process, and a resume may have others.")
       .per_process()
       .used_in_inference();
-  d.add("exchange", o.exchange, choice_codec<Exchange>({{"exact", Exchange::exact}, {"fast", Exchange::fast}}))
-      .before_it_existed("exact")
+  d.add("exchange", o.exchange, choice_codec<Exchange>("exact fast"))
+      .value_in_older_runs("exact")
       .help(
           "How processes add their gradients: exact, in a tree over replicas, so that bits do not depend on the number "
-          "of processes; fast, in the order of the transport's own all-reduce. Take fast where the exchange limits the "
+          "of processes; fast, in the order of the transport's own all-reduce. Use fast where the exchange limits the "
           "run and equal bits do not matter.")
       .expert();
   d.add_switch("overlap-exchange", o.overlap_exchange)
@@ -148,7 +147,7 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
           "measure what it gains; without effect with grad-checkpointing.")
       .per_process()
       .expert();
-  d.add("graphs", o.graphs, choice_codec<Graphs>({{"on", Graphs::on}, {"off", Graphs::off}}))
+  d.add("graphs", o.graphs, choice_codec<Graphs>("on off"))
       .help(
           "Record forward, loss and backward of full batches as a CUDA graph, which one launch does again. Bits do not "
           "depend on it. auto tries it where launching is found to hold the device up, and keeps it where updates "
@@ -159,7 +158,7 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
   d.add("exchange-timeout", o.exchange_timeout_seconds, duration_codec())
       .help(
           "Time that processes wait for one of them in an update before the run ends with 76. Raise it on machines "
-          "that stall; a process without a sign of life ends the run after half of that, saves and start-up may take "
+          "that stall; a process that sends no heartbeat ends the run after half of that; saves and start-up may take "
           "any time.")
       .per_process()
       .used_in_inference()
@@ -167,14 +166,15 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
   d.add("restarts", o.restarts, integer_codec(0, 1'000'000))
       .unit("times")
       .help(
-          "How often all processes that --devices starts are started again, from the newest checkpoint, after one was "
-          "lost. Set it for long runs without anybody watching.")
+          "Automatic restarts of all processes of --devices, from the newest checkpoint, after one was lost. Set it "
+          "for "
+          "long unattended runs.")
       .per_process();
   d.add("listen", o.listen, text_codec("ADDRESS", true))
       .help(
-          "Address of this network at which rank 0 waits for ranks on other machines, which nothing else makes it do: "
-          "the exchange has no authentication. The first screen shows where it listens: some releases of LibTorch can "
-          "only listen at all addresses of a machine.")
+          "Address at which rank 0 listens for ranks on other machines; without it none can connect. Choose a trusted "
+          "network: the exchange has no authentication. The first screen shows the address in use: some releases of "
+          "LibTorch can only listen at all addresses of a machine.")
       .per_process()
       .used_in_inference();
 }
@@ -185,9 +185,10 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
   d.add("run-dir", o.run_dir, text_codec("DIR", false))
       .alias({"output", "output-dir"})
       .help(
-          "Where everything is written; the same command starts, resumes or finds the run finished. Set it to keep "
-          "runs apart; auto is runs/ and the name of the preset, the config files or the data set; {lr} stands for the "
-          "value of --lr, and so on, {n} for the next free number.")
+          "Folder for all files of the run; the same command starts it, resumes it or finds it finished. Set it to "
+          "keep "
+          "runs apart; auto is runs/ and the name of the preset, the config files or the data set; {lr} becomes the "
+          "value of --lr, and so on, {n} the next free number.")
       .per_process();
   d.add("resume", o.resume, text_codec("WHAT", false))
       .alias({"resume-from"})
@@ -275,6 +276,12 @@ void declare_log(Declaration& d, LogOptions& o) {
       .help("Only warnings, errors and the last line on the console. Use it in scripts.")
       .per_process()
       .used_in_inference()
+      .used_in_pack();
+  d.add("progress", o.progress, choice_codec<std::string>({{"bar", "bar"}, {"plain", "plain"}, {"off", "off"}}))
+      .help(
+          "bar: a live line with a bar on a terminal, else a line per report; plain: always lines; off: only the lines "
+          "of each epoch. Use plain where a terminal is recorded; NO_COLOR=1 turns colour off.")
+      .per_process()
       .used_in_pack();
   d.add("log-file", o.log_file, text_codec("FILE", true))
       .alias({"log"})

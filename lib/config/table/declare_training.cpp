@@ -19,7 +19,7 @@ Codec<std::string> weights_codec() {
   codec.parse = [read = codec.parse](const std::string& text, std::string& value) {
     static const std::set<std::string> kWords = {"true", "True", "yes", "default", "DEFAULT", "imagenet"};
     if (kWords.count(text) > 0 || text.rfind("IMAGENET1K", 0) == 0 || text.find("_Weights.") != std::string::npos) {
-      return shown(text) + " is no file, and no weights are downloaded; name a file of weights";
+      return shown(text) + " is not a file, and no weights are downloaded; name a file of weights";
     }
     return read(text == "false" || text == "False" ? "" : text, value);
   };
@@ -52,6 +52,13 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
           "for TensorFlow's weights (timm's tf_*).")
       .expert()
       .free_on_resume();
+  d.add_switch("same-padding", o.same_padding)
+      .value_in_older_runs("false")
+      .help(
+          "EfficientNet, MobileNetV3: pad as TensorFlow does. Set it with init-from for its weights (timm's tf_*, "
+          "Hugging "
+          "Face's EfficientNet).")
+      .expert();
   d.add_switch("zero-init-residual", o.zero_init_residual)
       .help("Start the last batch norm of each residual block at 0 (ResNets). Use it in long runs with large batches.")
       .expert();
@@ -62,7 +69,7 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
           "many. Raise it for harder data; time grows with its square.");
   d.add("backbone", o.backbone, text_codec("NAME", false))
       .help(
-          "two_stream_convlstm: the network that sees single frames, once for each stream. Take a larger one where "
+          "two_stream_convlstm: the network that sees single frames, once for each stream. Use a larger one where "
           "single frames are hard.");
   d.add("lstm-channels", o.lstm_channels, integer_codec(1, 4096))
       .unit("channels")
@@ -79,8 +86,8 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
           "for large networks in long runs.");
   d.add("freeze", o.freeze, text_codec("PATTERN[,..]", true))
       .help(
-          "Parameters that do not learn: globs over names of parameters or modules, as in conv1,layer1.*; !PATTERN "
-          "lets some learn, as in *,!fc. Use it with pretrained weights and little data.");
+          "Frozen parameters: globs over names of parameters or modules, as in conv1,layer1.*; !PATTERN "
+          "excludes some, as in *,!fc. Use it with pretrained weights and little data.");
   d.add_switch("grad-checkpointing", o.grad_checkpointing)
       .alias({"gradient-checkpointing", "activation-checkpointing"})
       .help(
@@ -93,18 +100,16 @@ template <template <typename> class Pick>
 void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
   using Of = OptimOptionsOf<Pick>;
   d.group("optim", "Optimizer");
-  d.add("opt", o.opt,
-        choice_codec<OptimizerKind>(
-            {{"sgd", OptimizerKind::sgd}, {"adam", OptimizerKind::adam}, {"adamw", OptimizerKind::adamw}}))
+  d.add("opt", o.opt, choice_codec<OptimizerKind>("sgd adam adamw"))
       .alias({"optimizer"})
       .help(
-          "Optimizer; auto: adamw for the tasks regression and head-pose, else sgd. Take adamw for transformers; a "
+          "Optimizer; auto: adamw for the tasks regression and head-pose, else sgd. Use adamw for transformers; a "
           "resumed run keeps that of its start.");
   d.add("lr", o.lr, number_codec(kPositive))
       .alias({"learning-rate"})
       .help(
           "Peak learning rate; auto is lr-base x images per update / 256. Set it for pretrained weights, about a tenth "
-          "of auto; where lr-base is not given, auto takes 0.4 for one-cycle by sched auto, 0.001 x the square root of "
+          "of auto; where lr-base is not given, auto uses 0.4 for one-cycle by sched auto, 0.001 x the square root of "
           "images / 256 for adam and adamw, 0.002 for adamw by opt auto.");
   d.add("lr-base", o.lr_base, number_codec(kPositive))
       .unit("per 256 images")
@@ -114,7 +119,7 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
       .expert();
   d.add("momentum", o.momentum, number_codec(kBelowOne)).help("SGD's momentum. Few need another than 0.9.");
   d.add_switch("nesterov", o.nesterov)
-      .help("SGD with Nesterov's momentum (needs momentum above 0). Turn it off to compare with programs without.");
+      .help("Nesterov momentum for SGD (needs momentum above 0). Turn it off to compare with programs without.");
   d.add_parts("betas",
               {{"BETA1", o, &Of::beta1, number_codec(kBelowOne)}, {"BETA2", o, &Of::beta2, number_codec(kBelowOne)}}, 2)
       .help(
@@ -141,7 +146,7 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
   d.add("clip-grad", o.clip_grad, number_codec(kNotNegative))
       .alias({"clip-grad-norm", "max-grad-norm", "gradient-clip-val"})
       .help("Largest gradient norm or value (see clip-mode); 0: no clipping. Use 1 where the loss spikes.");
-  d.add("clip-mode", o.clip_mode, choice_codec<ClipMode>({{"norm", ClipMode::norm}, {"value", ClipMode::value}}))
+  d.add("clip-mode", o.clip_mode, choice_codec<ClipMode>("norm value"))
       .help("Scale all gradients to a total norm, or cut each value. Few need value.")
       .expert();
   d.add_switch("model-ema", o.model_ema)
@@ -149,7 +154,7 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
   d.add("model-ema-decay", o.model_ema_decay, number_codec(kBelowOne))
       .unit("per update")
       .help(
-          "Decay of the average of the weights. Lower it in short runs: the average covers about 1 / (1 - decay) "
+          "EMA decay per optimizer step. Lower it in short runs: the average covers about 1 / (1 - decay) "
           "updates.");
   d.add_switch("model-ema-warmup", o.model_ema_warmup)
       .help(
@@ -166,19 +171,14 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
   using Of = ScheduleOptionsOf<Pick>;
   d.group("schedule", "Learning-rate schedule");
   d.add("sched", o.sched,
-        choice_codec<ScheduleKind>({{"constant", ScheduleKind::constant},
-                                    {"step", ScheduleKind::step},
-                                    {"multistep", ScheduleKind::multistep},
-                                    {"cosine", ScheduleKind::cosine},
-                                    {"one-cycle", ScheduleKind::one_cycle},
-                                    {"polynomial", ScheduleKind::polynomial}},
-                                   {{"cosineannealinglr", ScheduleKind::cosine},
-                                    {"CosineAnnealingLR", ScheduleKind::cosine},
-                                    {"steplr", ScheduleKind::step},
-                                    {"StepLR", ScheduleKind::step},
-                                    {"MultiStepLR", ScheduleKind::multistep},
-                                    {"OneCycleLR", ScheduleKind::one_cycle},
-                                    {"poly", ScheduleKind::polynomial}}))
+        choice_codec(words_in_order<ScheduleKind>("constant step multistep cosine one-cycle polynomial"),
+                     {{"cosineannealinglr", ScheduleKind::cosine},
+                      {"CosineAnnealingLR", ScheduleKind::cosine},
+                      {"steplr", ScheduleKind::step},
+                      {"StepLR", ScheduleKind::step},
+                      {"MultiStepLR", ScheduleKind::multistep},
+                      {"OneCycleLR", ScheduleKind::one_cycle},
+                      {"poly", ScheduleKind::polynomial}}))
       .alias({"lr-scheduler", "scheduler"})
       .help(
           "Shape of the learning rate; it spans the whole run and is set once per update. Leave it at auto, which is "
@@ -223,7 +223,7 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
                {"MAX", o, &Of::one_cycle_max_momentum, number_codec(kBelowOne)}},
               2, &o.one_cycle_momentum)
       .used_while(has_one_cycle)
-      .before_it_existed("off")
+      .value_in_older_runs("off")
       .help(
           "one-cycle: SGD's momentum, or Adam's beta1, falls from MAX to BASE at the peak of the learning rate and "
           "rises again, as in PyTorch's OneCycleLR. Write off to keep momentum and beta1 as they are.")
@@ -249,7 +249,7 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .free_on_resume();
   d.add("max-time", o.max_time_seconds, duration_codec())
       .help(
-          "Stop with a checkpoint once this start has run so long; run the same command to continue. Set it a little "
+          "Stop cleanly, with a checkpoint, after this long; run the same command to continue. Set it a little "
           "below a scheduler's limit.")
       .per_process();
   d.add("accumulation-steps", o.accumulation_steps, integer_codec(1, 65536))
@@ -259,7 +259,7 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
           "Batches whose gradients are averaged into one optimizer update, of each replica; auto is 1, or as "
           "total-batch-size needs. Raise it where the batch that you want does not fit.");
   d.add("replicas", o.replicas, integer_codec(1, 4096))
-      .before_it_existed("1")
+      .value_in_older_runs("1")
       .unit("replicas")
       .help(
           "Copies of the network in the arithmetic of an update, each with batches, batch statistics and random "
@@ -309,9 +309,7 @@ void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o) {
       .help(
           "Metric that decides which checkpoint is best, and that patience watches; auto is the task's first. Set it "
           "to what you will be judged by.");
-  d.add("tta", o.tta,
-        choice_codec<TestTimeAugmentation>(
-            {{"none", TestTimeAugmentation::none}, {"hflip", TestTimeAugmentation::hflip}}))
+  d.add("tta", o.tta, choice_codec<TestTimeAugmentation>("none hflip"))
       .help(
           "Test-time augmentation in validation, eval and predict: hflip averages the outputs (logits) for an image "
           "and its mirror image, in twice the time. Use it for the last percent; for the tasks multiclass, binary and "

@@ -5,11 +5,12 @@
 #include <limits>
 
 #include "config/table/parse_value.h"
+#include "config/table/table.h"
 
 namespace stoker::config {
 namespace {
 
-using Words = std::vector<ForeignWord>;
+using Words = std::vector<ForeignOption>;
 
 /// The words, and more with one meaning: names below a section, with blanks between them.
 Words with(Words words, const std::string& section, const char* names, const char* ours) {
@@ -19,19 +20,19 @@ Words with(Words words, const std::string& section, const char* names, const cha
 
 }  // namespace
 
-const std::vector<ForeignWord>& words_of_others() {
-  static const std::vector<ForeignWord> words = {
+const std::vector<ForeignOption>& foreign_options() {
+  static const std::vector<ForeignOption> words = {
       {"amp-dtype", "auto|float16|bfloat16=amp:*"},
       {"fp16", "true=amp:float16"},
       {"bf16", "true=amp:bfloat16"},
       {"precision", "32|32-true=amp:off; 16|16-mixed=amp:float16; bf16|bf16-mixed=amp:bfloat16"},
       {"gpus", "0=device:cpu; 1=device:cuda; N=device:cuda,devices:*"},
       {"accelerator", "auto=device:auto; cpu=device:cpu; gpu|cuda=device:cuda"},
-      {"check-val-every-n-epoch", "N=val-every:*e; 0|-1=val-every:never"},
+      {"check-val-every-n-epoch", "N=val-every:*e; I=val-every:never"},
       {"use-specaugment", "true=freq-mask:2,time-mask:2; false=freq-mask:0,time-mask:0"},
       {"lr-warmup-method", "linear="},
       {"compile-model", "true|false=", "networks run as compiled C++, and there is no other compiler"},
-      {"enable-progress-bar", "true|false=", "--progress off leaves the live line out"},
+      {"enable-progress-bar", "true=progress:bar; false=progress:plain"},
       {"log-every-n-steps", "I=", "--report-every 50u reports every 50 updates"},
       {"persistent-workers", "true|false=", "workers always live as long as the run"},
       {"print-freq", "I=", "--report-every 10u reports every 10 updates"},
@@ -42,7 +43,7 @@ const std::vector<ForeignWord>& words_of_others() {
   return words;
 }
 
-const std::vector<ForeignWord>& keys_of_timm() {
+const std::vector<ForeignOption>& timm_keys() {
   static const Words explained = {{"aa", "@policy"},
                                   {"amp", "@amp"},
                                   {"amp-dtype", ""},
@@ -105,7 +106,7 @@ const std::vector<ForeignWord>& keys_of_timm() {
   return keys;
 }
 
-const std::vector<ForeignWord>& keys_of_lightning() {
+const std::vector<ForeignOption>& lightning_keys() {
   static const Words single = {
       {"ckpt-path", "resume"},
       {"seed-everything", "true|false=; *=seed"},  // any seed
@@ -147,7 +148,7 @@ const std::vector<ForeignWord>& keys_of_lightning() {
 namespace {
 
 /// Options of command lines that are reported and not read, so that one spelling of each remains.
-const std::vector<ForeignWord>& words_of_command_lines() {
+const std::vector<ForeignOption>& words_of_command_lines() {
   static const Words explained = {
       {"batch", "-1=batch-size:auto; *=batch-size"},
       {"cos-lr", "true=sched:cosine; *="},
@@ -162,7 +163,6 @@ const std::vector<ForeignWord>& words_of_command_lines() {
       {"cuda", "*=device:cuda"},
       {"use-gpu", "false=device:cpu; *=device:cuda"},
       {"pretrained", "true|false|none=; *=init-from", "no weights are downloaded; --init-from FILE reads some"},
-      {"project", "*=run-dir:*/{n}"},
       {"resume", "true=resume:auto; false=; *=resume"},
       {"save-period", "-1=; N=save-every:*e"},
       {"eval-steps", "N=val-every:*u"},
@@ -215,10 +215,10 @@ const std::vector<ForeignWord>& words_of_command_lines() {
 
 }  // namespace
 
-bool option_of_others(const std::string& name, std::string text,
-                      std::vector<std::pair<std::string, std::string>>& options, std::string& note) {
+bool translate_foreign_option(const std::string& name, std::string text,
+                              std::vector<std::pair<std::string, std::string>>& options, std::string& note) {
   if (text == "True" || text == "False" || text == "None") text[0] = static_cast<char>(text[0] + ('a' - 'A'));
-  for (const ForeignWord& word : words_of_command_lines()) {
+  for (const ForeignOption& word : words_of_command_lines()) {
     if (word.name != name) continue;
     const std::string ours = word.ours;
     note = word.note;
@@ -234,13 +234,17 @@ bool option_of_others(const std::string& name, std::string text,
   return false;
 }
 
-std::string run_dir_of_others(const std::vector<std::string>& words) {
-  std::string project = "runs", name = "{n}";
-  for (const std::string& word : words) {
-    if (word.rfind("project=", 0) == 0) project = word.substr(8);
-    if (word.rfind("name=", 0) == 0) name = word.substr(5);
-  }
-  return project + "/" + name;
+std::string foreign_run_dir(const std::vector<std::string>& words) {
+  const auto value_of = [&](const std::string& key) -> std::string {
+    for (size_t i = 0; i < words.size(); ++i) {
+      const std::string word = words[i].substr(std::min(words[i].find_first_not_of('-'), words[i].size()));
+      if (word.rfind(key + "=", 0) == 0) return word.substr(key.size() + 1);
+      if (word == key && word != words[i] && i + 1 < words.size()) return words[i + 1];
+    }
+    return "";
+  };
+  const std::string project = value_of("project"), name = value_of("name");
+  return name.empty() ? project : (project.empty() ? "runs" : project) + "/" + name;
 }
 
 const std::vector<ForeignDefault>& foreign_defaults() {
@@ -259,7 +263,7 @@ const std::vector<ForeignDefault>& foreign_defaults() {
   return defaults;
 }
 
-std::vector<ForeignCase> cases_of(const ForeignWord& word) {
+std::vector<ForeignCase> cases_of(const ForeignOption& word) {
   std::vector<ForeignCase> cases;
   for (const std::string& text : split_words(word.ours, ';')) {
     const size_t equals = text.find('=');
@@ -279,13 +283,141 @@ bool fits_pattern(const std::string& pattern, const std::string& text) {
   if (pattern == "*" || pattern == text) return true;
   if (pattern == "-") return text.empty() || text == "false" || text == "0" || text == "0.0";
   int64_t ignored = 0;
-  if (pattern == "I") return read_integer(text, -1, std::numeric_limits<int64_t>::max(), ignored).empty();
+  if (pattern == "I")
+    return read_integer(text, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), ignored)
+        .empty();
   return pattern == "N" && read_integer(text, 1, 1'000'000'000'000, ignored).empty();
 }
 
 std::string filled_in(std::string text, const std::string& theirs) {
   const size_t star = text.find('*');
   return star == std::string::npos ? text : text.replace(star, 1, theirs);
+}
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+std::string with_commas(const Texts& parts) {
+  std::string text = parts.front();
+  for (size_t i = 1; i < parts.size(); ++i) text += "," + parts[i];
+  return text;
+}
+
+std::string amp_of(const Texts& old) { return old[0] == "true" && old[1] != "auto" ? old[1] : old[0]; }
+
+std::string policy_of(const Texts& old) {
+  const Texts rand = split_words(old[0], ',');
+  double strength = 0;
+  if (old[1] == "true") return "ta-wide";
+  if (rand.size() != 2 || !read_number(rand[1], {0, 30}, strength).empty()) return "none";
+  return "rand-m" + number_text(strength / 3) + "-n" + rand[0];
+}
+
+std::string jitter_of(const Texts& old) { return old[0] == "none" || old[1] == "1" ? old[0] : old[0] + ",p" + old[1]; }
+
+std::string cycle_of(const Texts& old) { return old[0] == "false" ? "off" : old[1] + "," + old[2]; }
+
+struct OldOption {
+  const char* name;
+  const char* usual;  ///< what a run did that does not name it
+};
+
+struct Merged {
+  const char* now;  ///< "": gone, and `example` is what to do
+  const char* example;
+  std::vector<OldOption> old;  ///< one may have today's name
+  std::string (*text)(const Texts& old) = with_commas;
+};
+
+const std::vector<Merged>& merged_options() {
+  static const std::vector<Merged> all = {
+      {"amp", "bfloat16", {{"amp", "auto"}, {"amp-dtype", "auto"}}, amp_of},
+      {"auto-augment",
+       "ra or rand-m9-n2 or ta-wide",
+       {{"rand-augment", "none"}, {"trivial-augment", "false"}},
+       policy_of},
+      {"scale", "0.08,1", {{"scale-min", "0.08"}, {"scale-max", "1"}}},
+      {"ratio", "0.75,1.33", {{"ratio-min", "0.75"}, {"ratio-max", "1.3333333333333333"}}},
+      {"color-jitter", "0.4,0.4,0.4,0.1,p0.8", {{"color-jitter", "none"}, {"color-jitter-prob", "1"}}, jitter_of},
+      {"gaussian-blur",
+       "0.5,23,0.1,2",
+       {{"gaussian-blur", "0"},
+        {"gaussian-blur-kernel", "23"},
+        {"gaussian-blur-sigma-min", "0.1"},
+        {"gaussian-blur-sigma-max", "2"}}},
+      {"gaussian-noise", "0.05,0.5", {{"gaussian-noise", "0"}, {"gaussian-noise-prob", "1"}}},
+      {"freq-mask", "2,8", {{"freq-masks", "0"}, {"freq-mask-param", "8"}}},
+      {"time-mask", "2,8", {{"time-masks", "0"}, {"time-mask-param", "8"}}},
+      {"frame-sampling", "stride,2", {{"frame-sampling", "uniform"}, {"frame-stride", "1"}}},
+      {"hdf5", "train/x,train/y", {{"hdf5-input", ""}, {"hdf5-label", ""}}},
+      {"on-bad-image", "skip,10", {{"on-bad-image", "fail"}, {"max-bad", "10"}}},
+      {"pose-head",
+       "binned,66,99,1",
+       {{"pose-head", "direct"}, {"pose-bins", "66"}, {"pose-range", "99"}, {"pose-loss-weight", "1"}}},
+      {"betas", "0.9,0.999", {{"beta1", "0.9"}, {"beta2", "0.999"}}},
+      {"one-cycle",
+       "0.3,25,10000",
+       {{"one-cycle-pct-start", "0.3"}, {"one-cycle-div-factor", "25"}, {"one-cycle-final-div-factor", "10000"}}},
+      {"one-cycle-momentum",
+       "0.85,0.95 or off",
+       {{"one-cycle-momentum", "false"}, {"one-cycle-base-momentum", "0.85"}, {"one-cycle-max-momentum", "0.95"}},
+       cycle_of},
+      {"patience", "10,0.001", {{"patience", "0"}, {"min-delta", "0"}}},
+      {"loss-scale", "65536,2000", {{"init-scale", "65536"}, {"scale-growth-interval", "2000"}}},
+      {"", "leave it out: convolutions of float32 are LibTorch's, which rounds otherwise", {{"winograd", "false"}}},
+      {"", "leave it out: --devices N computes N replicas at once", {{"lanes", "1"}}}};
+  return all;
+}
+
+}  // namespace
+
+std::string old_name_hint(const std::string& name, bool is_flag) {
+  const std::string wanted = kebab(name), plain = wanted.rfind("no-", 0) == 0 ? wanted.substr(3) : wanted;
+  for (const Merged& merged : merged_options()) {
+    const std::string now = merged.now;
+    for (const OldOption& old : merged.old) {
+      if (old.name != wanted && old.name != plain) continue;
+      if (now.empty()) return std::string("was removed; ") + merged.example;
+      return "was renamed: write " + (is_flag ? "--" + now + " " : now + ": ") + merged.example;
+    }
+  }
+  return "";
+}
+
+std::vector<RenamedOption> renamed_options(const OptionTexts& texts) {
+  std::vector<RenamedOption> renamed;
+  for (const Merged& merged : merged_options()) {
+    RenamedOption option;
+    Texts parts;
+    bool is_old = false;
+    for (const OldOption& old : merged.old) {
+      const auto found = texts.find(old.name);
+      parts.push_back(found == texts.end() ? old.usual : found->second);
+      if (found == texts.end()) continue;
+      option.old.push_back(old.name);
+      is_old = is_old || std::string(old.name) != merged.now;
+    }
+    if (!is_old) continue;
+    option.now = merged.now;
+    option.text = merged.text(parts);
+    renamed.push_back(std::move(option));
+  }
+  return renamed;
+}
+
+OptionTexts with_current_names(OptionTexts texts) {
+  for (const RenamedOption& option : renamed_options(texts)) {
+    for (const std::string& name : option.old) texts.erase(name);
+    if (!option.now.empty()) texts[option.now] = option.text;
+  }
+  Options options;
+  Table table(options);
+  for (auto& [name, text] : texts) {
+    Row* const row = table.find(name);
+    if (row && row->assign(text).empty()) text = row->render();
+  }
+  return texts;
 }
 
 }  // namespace stoker::config

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/table/parse_value.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -61,12 +62,6 @@ std::string leading_zero_problem(std::string_view text) {
 
 std::string out_of_range(std::string_view text, const std::string& range) {
   return std::string(text) + " is out of range; accepted: " + range;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 template <typename T>
@@ -272,35 +267,27 @@ std::string shown(std::string_view text) {
   return "\"" + core::printable(cut ? text.substr(0, kLongest) : text) + (cut ? "...\"" : "\"");
 }
 
-std::vector<std::string> split_words(std::string_view text, char separator) {
-  std::vector<std::string> words;
-  for (size_t begin = 0;;) {
-    const size_t end = text.find(separator, begin);
-    words.emplace_back(trimmed(text.substr(begin, end == std::string_view::npos ? end : end - begin)));
-    if (end == std::string_view::npos) return words;
-    begin = end + 1;
+std::string near_name(const std::string& word, const std::vector<std::string>& names) {
+  constexpr size_t kShort = 4;
+  constexpr size_t kLong = 64;
+  if (word.empty() || word.size() > kLong) return "";
+  std::vector<std::string> candidates;
+  for (const std::string& name : names) {
+    if (word.size() > kShort || (name[0] == word[0] && name.size() <= word.size() + (word.size() < kShort ? 1 : 2)))
+      candidates.push_back(name);
   }
+  // The first of equally near names is taken: let it be the one of the most similar length.
+  const auto difference = [&word](const std::string& name) {
+    return name.size() > word.size() ? name.size() - word.size() : word.size() - name.size();
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&difference](const std::string& a, const std::string& b) { return difference(a) < difference(b); });
+  return core::nearest_name(word, candidates);
 }
 
-bool is_utf8(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[at]);
-    const size_t more = lead < 0x80                   ? 0
-                        : lead >= 0xC2 && lead < 0xE0 ? 1
-                        : (lead & 0xF0) == 0xE0       ? 2
-                        : lead >= 0xF0 && lead < 0xF5 ? 3
-                                                      : text.size();
-    if (at + more >= text.size()) return false;
-    for (size_t i = 1; i <= more; ++i) {
-      if ((static_cast<unsigned char>(text[at + i]) & 0xC0) != 0x80) return false;
-    }
-    const auto second = more > 0 ? static_cast<unsigned char>(text[at + 1]) : 0;
-    const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-    const bool outside = (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);
-    if (overlong || outside) return false;
-    at += more + 1;
-  }
-  return true;
+std::string suggestion(const std::string& word, const std::vector<std::string>& names, const std::string& prefix) {
+  const std::string name = near_name(word, names);
+  return name.empty() ? "" : "; did you mean " + prefix + name + "?";
 }
 
 }  // namespace stoker::config

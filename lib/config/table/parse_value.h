@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/options.h"
+#include "core/format.h"
 
 namespace stoker::config {
 
@@ -56,9 +57,15 @@ std::string range_text(int64_t min, int64_t max);
 
 /// The text in double quotes, printable, cut after 60 bytes.
 std::string shown(std::string_view text);
-/// What stands between separators, without blanks around it; "a,,b" has three, "" has one.
-std::vector<std::string> split_words(std::string_view text, char separator);
-/// Whether the bytes are well-formed UTF-8.
-bool is_utf8(std::string_view text);
+using core::is_utf8;
+using core::split_words;
+
+// "Did you mean" for words of any length and origin.
+
+/// The name that was probably meant by `word`, or "" when none is near. Words of up to three letters only
+/// match names that begin alike, since nearly everything is near them; words beyond 64 bytes match nothing.
+std::string near_name(const std::string& word, const std::vector<std::string>& names);
+/// "; did you mean NAME?" or "", with `prefix` ("--") before the name.
+std::string suggestion(const std::string& word, const std::vector<std::string>& names, const std::string& prefix = "");
 
 }  // namespace stoker::config

@@ -67,7 +67,7 @@ void Table::note_use(const std::string& name, const Origin& origin) {
 }
 
 void Table::declare_foreign() {
-  for (const ForeignWord& word : words_of_others()) {
+  for (const ForeignOption& word : foreign_options()) {
     Shorthand shorthand;
     shorthand.name = word.name;
     for (const auto& [patterns, values] : cases_of(word)) {
@@ -95,8 +95,9 @@ const Group* Table::find_group(const std::string& name) const {
 std::string Table::expand(const std::string& name, const std::string& text, std::vector<Assignment>& assignments) {
   if (Row* row = find(name)) {
     int64_t number = 0;
-    const bool counts = row->counted_alias == kebab(name) && !row->counted_alias.empty() &&
-                        read_integer(text, -1, std::numeric_limits<int64_t>::max(), number).empty();
+    const bool counts =
+        row->counted_alias == kebab(name) && !row->counted_alias.empty() &&
+        read_integer(text, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), number).empty();
     assignments.push_back({row, !counts ? text : number > 0 ? text + row->counted_unit : row->counted_none});
     return "";
   }

@@ -44,9 +44,9 @@ struct Row {
   bool is_number = false;         ///< a YAML value in quotes is text and therefore an error
   bool training_relevant = true;  ///< a change of it changes the trained bits: checked on resume
   bool in_eval = false, in_predict = false, in_pack = false;  ///< these commands take it too, besides training
-  std::function<bool()> is_used;  ///< false: other options leave it without effect; empty: always used
-  std::string before_it_existed;  ///< what runs did whose checkpoints do not have it; empty: they cannot be compared
-  bool per_process = false;       ///< of this process or machine: eval and predict do not take it from the run
+  std::function<bool()> is_used;    ///< false: other options leave it without effect; empty: always used
+  std::string value_in_older_runs;  ///< what runs did whose checkpoints do not have it; empty: they cannot be compared
+  bool per_process = false;         ///< of this process or machine: eval and predict do not take it from the run
 
   /// Parses and stores; returns "" or what is wrong with the text, in words with the accepted range.
   std::function<std::string(const std::string& text)> assign;
@@ -63,7 +63,7 @@ struct Shorthand {
   std::vector<std::pair<std::string, Values>> choices;  ///< N: any whole number from 1 on
   bool is_switch = false;                               ///< `--x` alone is `--x true`
   bool has_negation = false;                            ///< `--no-x` is `--x false`
-  std::string note;                                     ///< for whoever uses it; empty: nothing to say
+  std::string note;                                     ///< for whoever uses it; empty: none
   bool is_written_for_gpus = false;  ///< it is copied from commands for a GPU: on a CPU its float16 may give way
   Origin used;                       ///< where it was written last; built_in: nowhere
 };
@@ -83,7 +83,7 @@ struct Group {
 class Table {
  public:
   explicit Table(Options& options);  ///< declares every option (declare_*.cpp)
-  /// The options of a run, in the same order. "auto" is no value of theirs, but for lists that may be empty.
+  /// The options of a run, in the same order. "auto" is not a value of theirs, but for lists that may be empty.
   explicit Table(ResolvedOptions& options);
 
   std::vector<Row>& rows() { return rows_; }
@@ -107,8 +107,8 @@ class Table {
   void note_use(const std::string& name, const Origin& origin);
   const Group* find_group(const std::string& name) const;
 
-  /// What `name` = `text` means: the option itself, or those behind a shorthand. Returns "" or what is wrong;
-  /// nothing is stored.
+  /// The options that `name` = `text` sets: the option itself, or those behind a shorthand. Returns "" or what is
+  /// wrong; nothing is stored.
   std::string expand(const std::string& name, const std::string& text, std::vector<Assignment>& assignments);
   /// Checks the text and stores it, unless the row holds a value of a later kind of origin. "~/" is the home folder:
   /// no shell expands the values of a file.

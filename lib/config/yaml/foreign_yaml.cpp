@@ -49,9 +49,9 @@ const YamlNode* value_of(const YamlNode& map, const std::string& key) {
   return nullptr;
 }
 
-const ForeignWord* find_word(const std::vector<ForeignWord>& words, const std::string& name) {
+const ForeignOption* find_word(const std::vector<ForeignOption>& words, const std::string& name) {
   const auto found =
-      std::find_if(words.begin(), words.end(), [&](const ForeignWord& word) { return word.name == name; });
+      std::find_if(words.begin(), words.end(), [&](const ForeignOption& word) { return word.name == name; });
   return found == words.end() ? nullptr : &*found;
 }
 
@@ -60,7 +60,7 @@ bool is_timm(const YamlNode& top) {
   constexpr int kEnoughKeys = 4;
   int keys = 0;
   for (size_t i = 0; i + 1 < top.items.size(); i += 2) {
-    const ForeignWord* const word = find_word(keys_of_timm(), kebab(top.items[i].text));
+    const ForeignOption* const word = find_word(timm_keys(), kebab(top.items[i].text));
     const std::string ours = word ? word->ours : "";
     if (ours == "*=" || ours[0] == '-' || ours == "@policy" || ours == "betas") ++keys;
   }
@@ -78,7 +78,7 @@ bool is_lightning(const YamlNode& top) {
 
 class Rewriter {
  public:
-  Rewriter(const YamlNode& top, const std::vector<ForeignWord>& words, std::vector<YamlProblem>& problems,
+  Rewriter(const YamlNode& top, const std::vector<ForeignOption>& words, std::vector<YamlProblem>& problems,
            std::vector<std::string>& notes)
       : top_(top), words_(words), problems_(problems), notes_(notes) {
     out_.kind = Kind::map;
@@ -102,7 +102,7 @@ class Rewriter {
       if (path && !has_class) without_effect_.push_back("class_path: " + path->text);
       if (name == "optimizer") set("opt", type, key.line);
       if (name == "lr-scheduler") {
-        const ForeignWord* const schedule = find_word(words_, section);
+        const ForeignOption* const schedule = find_word(words_, section);
         if (!schedule)
           return problem(key.line, "lr_scheduler: takes CosineAnnealingLR, StepLR, MultiStepLR or OneCycleLR");
         set("sched", schedule->ours, key.line);
@@ -130,7 +130,7 @@ class Rewriter {
   void take(const std::string& section, const YamlNode& key, const YamlNode& value) {
     if (is_empty(value)) return;
     const std::string plain = section.substr(0, section.find('.')), name = kebab(key.text);
-    const ForeignWord* word = find_word(words_, section.empty() ? name : section + "." + name);
+    const ForeignOption* word = find_word(words_, section.empty() ? name : section + "." + name);
     if (!word) word = find_word(words_, plain + "." + name);
     if (!word) {
       out_.items.insert(out_.items.end(), {key, value});
@@ -180,7 +180,7 @@ class Rewriter {
     append_entry(out_, option, yaml_words(text, line));
   }
 
-  /// What takes more than one key, or arithmetic.
+  /// Options that need more than one key, or arithmetic.
   void convert(const std::string& conversion, const YamlNode& key, const YamlNode& value) {
     const std::string& text = value.text;
     const int line = key.line;
@@ -251,7 +251,7 @@ class Rewriter {
                                epochs, length->text));
   }
 
-  /// Their defaults, for what the file does not say.
+  /// Their defaults, for what the file does not set.
   YamlNode finish() {
     for (const auto& [section, line] : sections_) {
       for (const ForeignDefault& usual : foreign_defaults()) {
@@ -273,7 +273,7 @@ class Rewriter {
   void problem(int line, std::string text) { problems_.push_back({line, std::move(text)}); }
 
   const YamlNode& top_;
-  const std::vector<ForeignWord>& words_;
+  const std::vector<ForeignOption>& words_;
   std::vector<YamlProblem>& problems_;
   std::vector<std::string>& notes_;
   std::vector<std::pair<std::string, int>> sections_;
@@ -287,9 +287,9 @@ class Rewriter {
 void rewrite_foreign(YamlNode& top, std::vector<YamlProblem>& problems, std::vector<std::string>& notes) {
   if (top.kind != Kind::map) return;
   if (is_lightning(top)) {
-    top = YamlNode(Rewriter(top, keys_of_lightning(), problems, notes).lightning());
+    top = YamlNode(Rewriter(top, lightning_keys(), problems, notes).lightning());
   } else if (is_timm(top)) {
-    top = YamlNode(Rewriter(top, keys_of_timm(), problems, notes).timm());
+    top = YamlNode(Rewriter(top, timm_keys(), problems, notes).timm());
   }
 }
 

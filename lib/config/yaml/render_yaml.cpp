@@ -140,7 +140,7 @@ std::vector<TrainingOption> training_relevant_values(const ResolvedOptions& opti
   const Table table(copy);
   for (const Row& row : table.rows()) {
     if (!row.training_relevant || (row.is_used && !row.is_used())) continue;
-    values.push_back({row.name, row.render(), row.before_it_existed});
+    values.push_back({row.name, row.render(), row.value_in_older_runs});
   }
   return values;
 }

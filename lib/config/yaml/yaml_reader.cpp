@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "config/config.h"
-#include "config/table/old_names.h"
+#include "config/table/foreign_words.h"
 #include "config/table/parse_value.h"
-#include "config/table/suggest.h"
 #include "config/yaml/foreign_yaml.h"
 #include "config/yaml/yaml_tree.h"
 #include "core/error.h"
@@ -191,7 +190,7 @@ class YamlAssigner {
   }
 
   void report_unknown(const Group* group, const YamlNode& key, const YamlNode& value) {
-    if (const std::string answer = answer_to_old_name(key.text, /*is_flag=*/false); !answer.empty()) {
+    if (const std::string answer = old_name_hint(key.text, /*is_flag=*/false); !answer.empty()) {
       report(key.line, key.text + " " + answer);
       return;
     }

@@ -14,10 +14,12 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/open_retrying.h"
+#include "core/system/machine.h"
 
 namespace stoker::core {
 namespace {
@@ -77,7 +79,7 @@ std::string temporary_folder() {
   const char* const given = std::getenv("TMPDIR");
   throw Error(
       ErrorKind::cannot_create,
-      format("temporary files cannot be written: {} is no folder", given == nullptr ? "/tmp" : printable(given)),
+      format("temporary files cannot be written: {} is not a folder", given == nullptr ? "/tmp" : printable(given)),
       "set TMPDIR to a folder that you can write to");
 }
 
@@ -110,7 +112,7 @@ Error output_error(int error_number, const std::string& action, const std::strin
   }
   if (error_number != ENOENT && error_number != ESTALE) return errno_error(error_number, action, shown, otherwise);
   return {otherwise, "cannot " + action + " " + shown + ": " + std::strerror(error_number),
-          "its folder was removed or moved while it was in use"};
+          "its folder is not there: make it, or look who removed or moved it"};
 }
 
 CheckedWriter::CheckedWriter(std::string path, FileSystem& files) : files_(files), path_(std::move(path)) {
@@ -241,7 +243,7 @@ int remove_tree(const std::string& path, FileSystem& files) {
 
 LockFile::LockFile(const std::string& path, const std::string& what, const std::string& hint) {
   fd_ = open_retrying(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600);  // who can open it could hold it
-  if (fd_ < 0) throw errno_error(errno, "create", printable(path), ErrorKind::cannot_create);
+  if (fd_ < 0) throw output_error(errno, "create", path, ErrorKind::cannot_create);
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
@@ -260,10 +262,8 @@ LockFile::LockFile(const std::string& path, const std::string& what, const std::
     throw Error(ErrorKind::run_dir_in_use,
                 "another process uses this " + what + " (" + printable(path) + "): " + printable(holder), hint);
   }
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  const std::string holder = format("pid {} on {}", ::getpid(), host);
-  // What is in the file only names the holder; the lock itself is the kernel's.
+  const std::string holder = format("pid {} on {}", ::getpid(), host_name());
+  // The content of the file only names the holder; the lock itself is the kernel's.
   if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, holder.data(), holder.size(), 0) < 0) {
     const int error_number = errno;
     ::close(fd_);
@@ -273,6 +273,42 @@ LockFile::LockFile(const std::string& path, const std::string& what, const std::
 
 LockFile::~LockFile() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+LineReader::LineReader(std::string path, uint64_t max_line_bytes, FileSystem& files)
+    : path_(std::move(path)),
+      max_line_bytes_(max_line_bytes),
+      file_(open_to_read(path_, files)),
+      block_(size_t{64} << 10) {}
+
+bool LineReader::next(std::string& line) {
+  line.clear();
+  ++number_;
+  for (bool is_begun = false;; is_begun = true) {
+    if (at_ == filled_ && !fill()) return is_begun;
+    const char* const begin = block_.data() + at_;
+    const char* const block_end = block_.data() + filled_;
+    const char* const line_end = std::find(begin, block_end, '\n');
+    if (line.size() + static_cast<uint64_t>(line_end - begin) > max_line_bytes_) {
+      throw Error(ErrorKind::data,
+                  format("{}:{}: line longer than {} bytes", printable(path_), number_, max_line_bytes_));
+    }
+    line.append(begin, line_end);
+    at_ = static_cast<size_t>(line_end - block_.data());
+    if (line_end == block_end) continue;
+    ++at_;  // behind the LF
+    return true;
+  }
+}
+
+/// False at the end of the file.
+bool LineReader::fill() {
+  uint64_t got = 0;
+  const int error_number = file_->read(block_.data(), block_.size(), got);
+  if (error_number != 0) throw errno_error(error_number, "read", printable(path_), ErrorKind::io);
+  at_ = 0;
+  filled_ = static_cast<size_t>(got);
+  return got > 0;
 }
 
 }  // namespace stoker::core

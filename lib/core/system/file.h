@@ -20,7 +20,7 @@ std::unique_ptr<File> open_to_read(const std::string& path, FileSystem& files = 
 /// The whole content of a regular file. Throws as open_to_read(), and data (longer than max_bytes).
 std::string read_file(const std::string& path, uint64_t max_bytes, FileSystem& files = posix_file_system());
 
-/// Where files go that nobody keeps: TMPDIR, else /tmp. Throws cannot_create where that is no folder.
+/// Where files go that nobody keeps: TMPDIR, else /tmp. Throws cannot_create where that is not a folder.
 std::string temporary_folder();
 bool file_exists(const std::string& path);
 /// The path of a file that comes with this program: beside it, as it is built, or in `installed`, the folder where
@@ -28,7 +28,7 @@ bool file_exists(const std::string& path);
 std::string find_beside_program(const std::string& name, const std::string& installed);
 uint64_t free_bytes(const std::string& directory);  ///< for an unprivileged user; 0 when unknown
 
-/// An error of a call that changes files. As errno_error(), but a name that is missing is no wrong input: somebody
+/// An error of a call that changes files. As errno_error(), but a name that is missing is not a wrong input: somebody
 /// removed the folder while it was in use.
 Error output_error(int error_number, const std::string& action, const std::string& path, ErrorKind otherwise);
 
@@ -37,9 +37,8 @@ class CheckedWriter {
  public:
   /// Throws cannot_create / permission / io.
   explicit CheckedWriter(std::string path, FileSystem& files = posix_file_system());
-  ~CheckedWriter();  ///< removes the file unless finish() returned
-  CheckedWriter(const CheckedWriter&) = delete;
-  CheckedWriter& operator=(const CheckedWriter&) = delete;
+  ~CheckedWriter();                                    ///< removes the file unless finish() returned
+  CheckedWriter& operator=(CheckedWriter&&) = delete;  // not copied, not moved
 
   void write(const void* bytes, uint64_t count);
   void finish();  ///< fsync and close, both checked
@@ -82,11 +81,32 @@ class LockFile {
   explicit LockFile(const std::string& path, const std::string& what = "run directory",
                     const std::string& hint = "wait for it, stop it, or choose another --run-dir");
   ~LockFile();
-  LockFile(const LockFile&) = delete;
-  LockFile& operator=(const LockFile&) = delete;
+  LockFile& operator=(LockFile&&) = delete;  // not copied, not moved
 
  private:
   int fd_ = -1;
+};
+
+// The lines of a file, one after the other, in bounded memory.
+
+class LineReader {
+ public:
+  /// Opens as read_file() does, and throws as it does. Lines of more than `max_line_bytes` are refused.
+  LineReader(std::string path, uint64_t max_line_bytes, FileSystem& files = posix_file_system());
+
+  /// The next line, without its LF; false at the end. What follows the last LF is a line, too.
+  /// Throws Error{data} with file:line for a line that is too long, Error{io}.
+  bool next(std::string& line);
+
+ private:
+  bool fill();
+
+  const std::string path_;
+  const uint64_t max_line_bytes_;
+  std::unique_ptr<File> file_;
+  std::vector<char> block_;
+  size_t at_ = 0, filled_ = 0;  ///< in block_
+  int64_t number_ = 0;          ///< of the line that is read, from 1
 };
 
 }  // namespace stoker::core

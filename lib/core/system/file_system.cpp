@@ -29,8 +29,7 @@ class PosixFile : public File {
   ~PosixFile() override {
     if (fd_ >= 0) ::close(fd_);
   }
-  PosixFile(const PosixFile&) = delete;
-  PosixFile& operator=(const PosixFile&) = delete;
+  PosixFile& operator=(PosixFile&&) = delete;  // not copied, not moved
 
   int write(const void* bytes, uint64_t count) override {
     const char* at = static_cast<const char*>(bytes);
@@ -82,7 +81,7 @@ int open_file(const std::string& path, int flags, std::unique_ptr<File>& file) {
   return 0;
 }
 
-/// Opens without waiting for the other end of a pipe, and refuses what is no regular file.
+/// Opens without waiting for the other end of a pipe, and refuses what is not a regular file.
 int open_regular(const std::string& path, int flags, std::unique_ptr<File>& file) {
   const int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666); });
   if (fd < 0) return errno == ENXIO ? EINVAL : errno;  // ENXIO: a pipe that nobody reads

@@ -28,7 +28,7 @@ class File {
   virtual int close() = 0;
 };
 
-/// What open() does with a path that is a symbolic link.
+/// The behaviour of open() with a path that is a symbolic link.
 enum class Links { follow, refuse };
 
 struct DirectoryEntry {
@@ -44,10 +44,10 @@ class FileSystem {
   /// Opens a new file for writing; EEXIST when anything has that name, a dangling link included.
   virtual int create(const std::string& path, std::unique_ptr<File>& file) = 0;
   /// Opens a regular file for reading and appending, and creates it when it is missing; ELOOP for a link, EINVAL for
-  /// anything else that is no regular file.
+  /// anything else that is not a regular file.
   virtual int append(const std::string& path, std::unique_ptr<File>& file) = 0;
   /// Opens a regular file for reading; ELOOP for a link that is refused, EISDIR for a directory, EINVAL for anything
-  /// else that is no regular file.
+  /// else that is not a regular file.
   virtual int open(const std::string& path, Links links, std::unique_ptr<File>& file) = 0;
 
   virtual int make_directory(const std::string& path) = 0;

@@ -4,6 +4,10 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include <fstream>
+#include <string>
+
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -12,7 +16,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "core/format.h"
@@ -92,7 +95,7 @@ std::optional<int64_t> used_in_cgroup(const std::string& folder) {
   return std::nullopt;
 }
 
-/// What the cgroup in `folder` may hold at most, 0 when unlimited or unknown.
+/// The memory limit of the cgroup in `folder`, 0 when unlimited or unknown.
 int64_t limit_of_cgroup(const std::string& folder) {
   constexpr int64_t kUnlimited = int64_t{1} << 60;
   for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
@@ -124,7 +127,7 @@ int affinity_cpus() {
   return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-/// What stands behind "name   : " in the first processor's block of /proc/cpuinfo.
+/// The value of "name   : " in the first processor's block of /proc/cpuinfo.
 std::string cpuinfo_field(const std::string& name) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -157,6 +160,12 @@ std::optional<int64_t> cgroup_memory_left(const std::vector<std::string>& folder
     least = std::min(least.value_or(left), left);
   }
   return least;
+}
+
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
 }
 
 MachineFacts read_machine_facts() {
@@ -294,6 +303,33 @@ std::optional<RunDelay> read_run_delay() {
 int64_t read_involuntary_switches() {
   struct rusage usage {};
   return ::getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+namespace {
+
+/// Private writable memory of this process, which is what RLIMIT_DATA counts; 0 when unknown.
+rlim_t data_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmData:", 0) == 0) return static_cast<rlim_t>(std::stoull(line.substr(7))) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+MemoryLimit::MemoryLimit() {
+  const int64_t available = read_machine_facts().ram_available_bytes;
+  const rlim_t used = data_bytes();
+  if (available <= 0 || used == 0 || ::getrlimit(RLIMIT_DATA, &before_) != 0) return;
+  rlimit bound = before_;
+  bound.rlim_cur = used + static_cast<rlim_t>(available);
+  if (bound.rlim_cur >= before_.rlim_cur) return;  // RLIM_INFINITY is the largest value
+  active_ = ::setrlimit(RLIMIT_DATA, &bound) == 0;
+}
+
+MemoryLimit::~MemoryLimit() {
+  if (active_) ::setrlimit(RLIMIT_DATA, &before_);
 }
 
 }  // namespace stoker::core

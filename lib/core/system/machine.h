@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process may use of this machine: CPUs by affinity and cgroup, memory by cgroup, SIMD level.
+// The resources of this process: CPUs by affinity and cgroup, memory by cgroup, SIMD level.
 // Torch-free; the engine fills in the facts about accelerators and LibTorch.
 #pragma once
+
+#include <sys/resource.h>
 
 #include <cstdint>
 #include <optional>
@@ -9,6 +11,8 @@
 #include <vector>
 
 namespace stoker::core {
+
+std::string host_name();
 
 struct AcceleratorFacts {
   std::string name;  ///< "NVIDIA H200"
@@ -44,7 +48,7 @@ struct MachineFacts {
 /// Reads /proc, /sys/fs/cgroup (v1 and v2), sched_getaffinity and CPUID. Never throws: what is unknown stays 0.
 MachineFacts read_machine_facts();
 
-/// What is left of the tightest memory limit among cgroups, given by their folders in /sys/fs/cgroup: limit less what
+/// The rest of the tightest memory limit among cgroups, given by their folders in /sys/fs/cgroup: limit less what
 /// the group uses and cannot drop. Nothing where none has a limit.
 std::optional<int64_t> cgroup_memory_left(const std::vector<std::string>& folders);
 
@@ -77,7 +81,7 @@ struct StorageTraffic {
 };
 std::optional<StorageTraffic> read_storage_traffic();
 
-/// Of all CPUs of the machine together, all processes, since it was started.
+/// Seconds of all CPUs of the machine together, all processes, since it was started.
 struct MachineCpuSeconds {
   double busy = 0;
   double total = 0;  ///< busy and idle
@@ -94,5 +98,22 @@ struct RunDelay {
 std::optional<RunDelay> read_run_delay();
 /// How often the kernel took a CPU away from a thread of this process so far.
 int64_t read_involuntary_switches();
+
+// A bound on what this process may allocate, so that too much of it is an error and not the end of the process by
+// the kernel's hand.
+
+/// While it lives, this process cannot allocate more than the machine has free now: std::bad_alloc, or what a
+/// library makes of ENOMEM. Sets RLIMIT_DATA of the whole process; one at a time. Where the machine does not report how
+/// much is free there is no bound. Not for processes with a device at work: drivers reserve without using.
+class MemoryLimit {
+ public:
+  MemoryLimit();
+  ~MemoryLimit();
+  MemoryLimit& operator=(MemoryLimit&&) = delete;  // not copied, not moved
+
+ private:
+  rlimit before_{};
+  bool active_ = false;
+};
 
 }  // namespace stoker::core

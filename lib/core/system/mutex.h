@@ -39,8 +39,7 @@ class STOKER_THREAD_ANNOTATION(scoped_lockable) MutexLock {
     mutex_.lock();
   }
   ~MutexLock() STOKER_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
-  MutexLock(const MutexLock&) = delete;
-  MutexLock& operator=(const MutexLock&) = delete;
+  MutexLock& operator=(MutexLock&&) = delete;  // not copied, not moved
 
  private:
   Mutex& mutex_;

@@ -30,7 +30,7 @@ void handle(int signal_number, void (*handler)(int)) {
   ::sigaction(signal_number, &action, nullptr);
 }
 
-/// Of this thread.
+/// For this thread.
 void change_mask(int how) {
   sigset_t signals;
   sigemptyset(&signals);

@@ -17,8 +17,7 @@ class WorkerPool {
  public:
   WorkerPool() = default;
   ~WorkerPool();
-  WorkerPool(const WorkerPool&) = delete;
-  WorkerPool& operator=(const WorkerPool&) = delete;
+  WorkerPool& operator=(WorkerPool&&) = delete;  // not copied, not moved
 
   /// Runs `work` on a thread of its own. False when the system gives no more threads. Throws std::bad_alloc.
   bool add(std::function<void()> work);
@@ -39,5 +38,11 @@ class WorkerPool {
 /// visits.
 void for_each_index(int64_t count, int64_t threads,
                     const std::function<std::function<void(int64_t index)>()>& make_visit);
+
+// Whether threads can be started, tried before libraries need them: OpenMP ends the process when a thread cannot be
+// made, and LibTorch's pool waits for it for ever, where no signal ends the wait.
+
+/// Makes `count` threads at once and lets them end. Throws Error{os} with the number that could be made.
+void require_threads(int64_t count);
 
 }  // namespace stoker::core

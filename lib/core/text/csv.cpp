@@ -30,6 +30,7 @@ CsvReader::CsvReader(const std::string& path, uint64_t max_row_bytes, char delim
   if (::fstat(file_.fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     throw Error(ErrorKind::no_input, "cannot read " + printable(path) + ": it is not a regular file");
   }
+  refuse_other_files();
   if (peek() == 0xEF) {  // a UTF-8 byte order mark is EF BB BF
     take();
     if (take() != 0xBB || take() != 0xBF) fail("begins with half a byte order mark");
@@ -37,10 +38,31 @@ CsvReader::CsvReader(const std::string& path, uint64_t max_row_bytes, char delim
   if (delimiter_ == 0) delimiter_ = delimiter_of_first_line();
 }
 
-/// Of what has been read of the first line, quotes left out.
-char CsvReader::delimiter_of_first_line() {
-  bool quoted = false, has_tab = false, has_semicolon = false;
+/// Files that have the name of a list and are none, by their first bytes.
+void CsvReader::refuse_other_files() {
   peek();
+  const std::string_view front(block_.data(), filled_);
+  const auto begins = [&](std::string_view bytes) { return front.substr(0, bytes.size()) == bytes; };
+  const std::string file = shell_word(path_);
+  if (begins("\xFF\xFE") || begins("\xFE\xFF")) {
+    fail("it is UTF-16, not UTF-8", format("convert it: iconv -f utf-16 -t utf-8 {} > NEWFILE", file));
+  }
+  if (begins("\x1F\x8B")) fail("it is compressed by gzip", format("unpack it: gzip -dc {} > NEWFILE", file));
+  if (begins("PK\3\4")) fail("it is a zip archive or a table of Excel", "unpack it, or save the table as CSV");
+}
+
+/// The separator in the part of the first line that was read, quotes left out. Excel may name it in a line of its own,
+/// which is consumed.
+char CsvReader::delimiter_of_first_line() {
+  bool quoted = false, has_tab = false, has_semicolon = false, has_bar = false;
+  peek();
+  constexpr std::string_view kNamed = "sep=";
+  if (std::string_view(block_.data(), filled_).substr(at_, kNamed.size()) == kNamed && at_ + 5 < filled_ &&
+      (block_[at_ + 5] == '\r' || block_[at_ + 5] == '\n')) {
+    const char named = block_[at_ + 4];
+    skip_line();
+    return named;
+  }
   for (size_t i = at_; i < filled_ && block_[i] != '\n'; ++i) {
     const char byte = block_[i];
     if (byte == '"') quoted = !quoted;
@@ -48,8 +70,9 @@ char CsvReader::delimiter_of_first_line() {
     if (byte == ',') return ',';
     has_tab |= byte == '\t';
     has_semicolon |= byte == ';';
+    has_bar |= byte == '|';
   }
-  return has_tab ? '\t' : has_semicolon ? ';' : ',';
+  return has_tab ? '\t' : has_semicolon ? ';' : has_bar ? '|' : ',';
 }
 
 void CsvReader::fail(const std::string& cause, const std::string& hint) const {
@@ -86,7 +109,11 @@ void CsvReader::append(std::string& field, int byte) {
 bool CsvReader::take_line_end() {
   if (peek() == '\r') {
     take();
-    if (peek() != '\n' && peek() != kEnd) fail("carriage return inside a row", "put the field in quotes");
+    if (peek() != '\n' && peek() != kEnd) {
+      fail("carriage return inside a row",
+           format("put the field in quotes; where lines end so, as on old Macs: tr '\\r' '\\n' < {} > NEWFILE",
+                  shell_word(path_)));
+    }
   }
   if (peek() == kEnd) return true;
   if (peek() != '\n') return false;
@@ -107,12 +134,17 @@ void CsvReader::read_quoted(std::string& field) {
       break;
     }
   }
+  while (peek() == ' ' && delimiter_ != ' ') take();
   const int after = peek();
   if (after != delimiter_ && after != '\r' && after != '\n' && after != kEnd) fail("text after a closing quote");
 }
 
 void CsvReader::read_plain(std::string& field) {
   for (int byte = peek(); byte != delimiter_ && byte != '\r' && byte != '\n' && byte != kEnd; byte = peek()) {
+    if (byte == '"' && field.find_first_not_of(' ') == std::string::npos) {  // blanks before a quoted field
+      field.clear();
+      return read_quoted(field);
+    }
     if (byte == '"') fail("quote inside an unquoted field", "put the whole field in quotes and double the quote");
     append(field, take());
   }
@@ -142,6 +174,25 @@ bool CsvReader::next_row(std::vector<std::string>& fields) {
     if (take_line_end()) return true;
     take();  // the delimiter
   }
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::string csv_row(const std::vector<std::string>& fields) {
+  std::string row;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (i > 0) row += ',';
+    row += csv_field(fields[i]);
+  }
+  return row;
 }
 
 }  // namespace stoker::core

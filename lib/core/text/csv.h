@@ -14,16 +14,15 @@ class CsvReader {
   static constexpr uint64_t kUsualRowBytes = 64 << 10;
 
   /// Opens a regular file without blocking; skips a UTF-8 byte order mark. Rows of more than `max_row_bytes` are
-  /// refused. `delimiter` stands between fields; 0: what the first line has, tabs or semicolons where it lacks commas.
-  /// Throws Error{no_input, permission, io, data}.
+  /// refused. `delimiter` stands between fields; 0: what the first line has, tabs, semicolons or bars where it lacks
+  /// commas. Throws Error{no_input, permission, io, data}.
   explicit CsvReader(const std::string& path, uint64_t max_row_bytes = kUsualRowBytes, char delimiter = ',');
-  CsvReader(const CsvReader&) = delete;
-  CsvReader& operator=(const CsvReader&) = delete;
+  CsvReader& operator=(CsvReader&&) = delete;  // not copied, not moved
 
   /// The next row that is not blank; false at the end. Lines may end in LF or CRLF.
   /// Throws Error{data} with file:line for stray or open quotes, NUL bytes, and rows that are too long.
   bool next_row(std::vector<std::string>& fields);
-  /// After next_row() threw Error{data}: goes on to the line after the one where it stopped.
+  /// After next_row() threw Error{data}: continues to the line after the one where it stopped.
   void skip_line();
   /// Where the last row began, counted from 1.
   int64_t line() const { return row_line_; }
@@ -32,6 +31,7 @@ class CsvReader {
 
  private:
   char delimiter_of_first_line();
+  void refuse_other_files();
   int peek();
   int take();
   void read_quoted(std::string& field);
@@ -43,8 +43,7 @@ class CsvReader {
   struct Descriptor {
     explicit Descriptor(const std::string& path);
     ~Descriptor();
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
+    Descriptor& operator=(Descriptor&&) = delete;  // not copied, not moved
     const int fd;
   };
 
@@ -57,5 +56,12 @@ class CsvReader {
   uint64_t row_bytes_ = 0;
   int64_t line_ = 1, row_line_ = 1;
 };
+
+// Writing of comma-separated text (RFC 4180).
+
+/// In quotes where it needs them: where it holds a comma, a quote or a line end.
+std::string csv_field(const std::string& text);
+/// The fields with commas between them, each as csv_field() has it; no line end.
+std::string csv_row(const std::vector<std::string>& fields);
 
 }  // namespace stoker::core

@@ -104,4 +104,10 @@ Json parse_json(std::string_view text, const std::string& what, int max_depth) {
   return builder.take();
 }
 
+std::string json_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string json_page(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace stoker::core

@@ -16,4 +16,20 @@ using Json = nlohmann::ordered_json;
 /// bytes. Takes time n log n in the length of the text. Throws Error{data} whose message begins with `what` (a path).
 Json parse_json(std::string_view text, const std::string& what, int max_depth = 8);
 
+/// In one line without its end. Bytes that are no UTF-8, as names of files may hold, are replaced and no error; a
+/// number that is not finite is written as null.
+std::string json_line(const Json& json);
+/// json_line() as a file that people read: lines, each with its end.
+std::string json_page(const Json& json, int indent = 1);
+
+/// Writes and reads a struct as an object with its fields as keys, in this order: `Json(value)`, `json.get<Type>()`.
+/// Stands in the namespace of the struct. Reading throws Json::exception for what was not written so.
+#define STOKER_JSON_FIELDS(Type, ...)                                               \
+  inline void to_json(core::Json& nlohmann_json_j, const Type& nlohmann_json_t) {   \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NLOHMANN_JSON_TO, __VA_ARGS__))        \
+  }                                                                                 \
+  inline void from_json(const core::Json& nlohmann_json_j, Type& nlohmann_json_t) { \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NLOHMANN_JSON_FROM, __VA_ARGS__))      \
+  }
+
 }  // namespace stoker::core

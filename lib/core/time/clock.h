@@ -26,4 +26,11 @@ inline const Clock& machine_clock() {
   return clock;
 }
 
+// How long ago a moment was, by the clock that never goes back.
+
+/// Wall seconds from `begin` until now.
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 }  // namespace stoker::core

@@ -10,7 +10,7 @@
 
 namespace stoker::core {
 
-/// Of durations; all 0 where there were none.
+/// Statistics of durations; all 0 where there were none.
 struct Spread {
   int64_t count = 0;
   double mean_seconds = 0;  ///< exact
@@ -23,7 +23,7 @@ class DurationCounts {
  public:
   void add(int64_t nanoseconds);
   DurationCounts& operator+=(const DurationCounts& other);
-  /// What was added since `before`, an earlier state of the same counts.
+  /// The additions since `before`, an earlier state of the same counts.
   DurationCounts since(const DurationCounts& before) const;
   Spread spread() const;
   double total_seconds() const { return 1e-9 * static_cast<double>(total_); }

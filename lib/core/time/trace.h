@@ -44,8 +44,7 @@ class TraceScope {
   ~TraceScope() {
     if (name_) add_span(name_, begin_, TraceClock::now(), number_);
   }
-  TraceScope(const TraceScope&) = delete;
-  TraceScope& operator=(const TraceScope&) = delete;
+  TraceScope& operator=(TraceScope&&) = delete;  // not copied, not moved
 
  private:
   const char* const name_;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls in a pickle of a state dict make: dictionaries, storages and tensors as plain values.
+// The results of calls in a pickle of a state dict: dictionaries, storages and tensors as plain values.
 #pragma once
 
 #include <string>
+#include <string_view>
 
-#include "data/archive/pickle_value.h"
+#include "data/archive/pickle_reader.h"
 
 namespace stoker::data {
 
@@ -22,5 +23,19 @@ PickleValue call_global(PickleTree& tree, ValueIndex function, ValueIndex argume
 /// The storage that a persistent id stands for: ("storage", type, key, location, numbers) and, in the older format, a
 /// view that must be None.
 PickleValue make_storage(const PickleTree& tree, ValueIndex id, const PicklePlace& place);
+
+// The names of Python that a state dict may mention, and what each stands for here. All others stay opaque.
+
+struct KnownGlobal {
+  std::string_view module, name;
+  GlobalRole role = GlobalRole::size;
+  NumberType type = NumberType::f32;  ///< of storage_type and number_type
+};
+
+/// nullptr: a state dict does not need it.
+const KnownGlobal* find_global(std::string_view module, std::string_view name);
+
+/// "BINPUT"; nullptr for a byte that is not an opcode of any protocol.
+const char* opcode_name(uint8_t opcode);
 
 }  // namespace stoker::data

@@ -8,8 +8,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "data/archive/pickle_calls.h"
-#include "data/archive/pickle_globals.h"
-#include "data/storage/byte_view.h"
+#include "data/storage/byte_reader.h"
 
 namespace stoker::data {
 namespace {
@@ -143,13 +142,13 @@ class PickleReader {
     const PickleValue& given = tree_.at(type);
     const bool is_known = given.kind == ValueKind::opaque ||
                           (given.kind == ValueKind::global && given.role == GlobalRole::ordered_dictionary);
-    if (!is_known) fail("it makes an object of what is no class");
+    if (!is_known) fail("it makes an object of something that is not a class");
     push(call_global(tree_, type, arguments, here()));
   }
   void push_named_global() {
     const ValueIndex name = pop(), module = pop();
     if (tree_.at(name).kind != ValueKind::text || tree_.at(module).kind != ValueKind::text) {
-      fail("the name of a global is no text");
+      fail("the name of a global is not text");
     }
     push_global(tree_.at(module).text, tree_.at(name).text);
   }
@@ -158,7 +157,7 @@ class PickleReader {
     count_items(items.size());
     PickleValue& list = tree_.values[top()];
     if (list.kind == ValueKind::opaque) return;
-    if (list.kind != ValueKind::list) fail("it appends to what is no list");
+    if (list.kind != ValueKind::list) fail("it appends to something that is not a list");
     list.items.insert(list.items.end(), items.begin(), items.end());
   }
   void add_to_dictionary(const std::vector<ValueIndex>& items) {
@@ -166,11 +165,11 @@ class PickleReader {
     PickleValue& dictionary = tree_.values[top()];
     if (dictionary.kind == ValueKind::opaque) return;
     if (dictionary.kind != ValueKind::dictionary || items.size() % 2 != 0) {
-      fail("it sets items of what is no dictionary");
+      fail("it sets items of something that is not a dictionary");
     }
     dictionary.items.insert(dictionary.items.end(), items.begin(), items.end());
   }
-  /// What a pickle hangs on a dictionary besides its items: `_metadata` of a state dict, which nothing here needs.
+  /// State that a pickle sets on a dictionary besides its items: `_metadata` of a state dict, which nothing here needs.
   void build() {
     const ValueIndex state = pop();
     const ValueKind kind = tree_.at(top()).kind;
@@ -179,7 +178,7 @@ class PickleReader {
       tree_.values[top()].items.push_back(state);
       return;
     }
-    if (kind != ValueKind::dictionary) fail("it sets the state of an object that is no dictionary");
+    if (kind != ValueKind::dictionary) fail("it sets the state of an object that is not a dictionary");
   }
 
   /// One of more than 64 bits (the state of a random generator) is passed over.
@@ -202,8 +201,8 @@ class PickleReader {
     const auto opcode = static_cast<uint8_t>(take(1)[0]);
     if (take_scalar(opcode) || take_container(opcode) || take_machinery(opcode)) return;
     const char* name = opcode_name(opcode);
-    if (name == nullptr) fail(format("byte 0x{:02x} is no opcode", opcode));
-    fail(format("opcode {} is no part of a state dict", name));
+    if (name == nullptr) fail(format("byte 0x{:02x} is not an opcode", opcode));
+    fail(format("opcode {} is not part of a state dict", name));
   }
 
   bool take_scalar(uint8_t opcode) {

@@ -9,7 +9,6 @@
 #include "core/system/stop_signal.h"
 #include "data/archive/pickle_reader.h"
 #include "data/arrays/pixel_source.h"
-#include "data/arrays/python_array.h"
 #include "data/layout.h"
 #include "data/storage/byte_reader.h"
 #include "data/storage/tree_walk.h"
@@ -85,16 +84,9 @@ class CifarLayout : public Layout {
     const std::string text_path = place(has_hundred_ ? "fine_label_names.txt" : "batches.meta.txt");
     const std::string pickle_path = place(has_hundred_ ? "meta" : "batches.meta");
     if (is_plain_file(text_path)) {
-      std::string name;
-      for (const char byte : whole_file(text_path)) {
-        if (byte != '\n' && byte != '\r') {
-          name += byte;
-        } else if (!name.empty()) {
-          names.push_back(std::move(name));
-          name.clear();
-        }
+      for (const std::string& name : core::lines_of(whole_file(text_path))) {
+        if (!name.empty()) names.push_back(name);
       }
-      if (!name.empty()) names.push_back(name);
     } else if (is_plain_file(pickle_path)) {
       names = CifarPickle(pickle_path).names(has_hundred_ ? "fine_label_names" : "label_names");
     }

@@ -16,9 +16,8 @@
 #include "core/format.h"
 #include "core/open_retrying.h"
 #include "core/system/file.h"
-#include "core/system/machine.h"
 #include "core/system/stop_signal.h"
-#include "data/archive/inflate.h"
+#include "data/archive/zip_directory.h"
 #include "data/arrays/pixel_source.h"
 #include "data/layout.h"
 #include "data/storage/tree_walk.h"
@@ -48,8 +47,7 @@ class IdxFile {
     ::gzbuffer(file_, 1 << 18);
   }
   ~IdxFile() { ::gzclose(file_); }
-  IdxFile(const IdxFile&) = delete;
-  IdxFile& operator=(const IdxFile&) = delete;
+  IdxFile& operator=(IdxFile&&) = delete;  // not copied, not moved
 
   /// Up to `count` bytes; less only at the end of the file.
   uint64_t read(uint8_t* bytes, uint64_t count) {
@@ -78,23 +76,16 @@ class IdxFile {
     return numbers;
   }
 
-  /// The rest of the file, which must have exactly `count` bytes. Grows as it reads: the header is not
-  /// trusted with an allocation.
+  /// The rest of the file, which must have exactly `count` bytes: at most what the file can hold and memory has free.
   std::vector<uint8_t> read_rest(uint64_t count) {
     constexpr uint64_t kStep = 16 << 20;
     if (count / kMostInflated > file_bytes_) {
       fail(core::format("the header promises {} bytes of content, more than a file of {} bytes can hold", count,
                         file_bytes_));
     }
-    const int64_t available = core::read_machine_facts().ram_available_bytes;  // 0: not known
-    if (available > 0 && count > static_cast<uint64_t>(available)) {
-      throw core::Error(
-          core::ErrorKind::out_of_memory,
-          core::format("{}: its content takes {} of memory, {} are free", core::printable(path_),
-                       core::bytes_text(static_cast<double>(count)), core::bytes_text(static_cast<double>(available))),
-          "write the images as files, or pack them: train pack");
-    }
+    require_free_memory(path_, count);
     std::vector<uint8_t> content;
+    content.reserve(count);  // nothing is touched yet; growing would hold it twice for a while
     while (content.size() < count) {
       core::throw_if_stopped();
       const uint64_t before = content.size(), step = std::min(kStep, count - before);
@@ -159,11 +150,19 @@ std::vector<uint8_t> read_labels(const std::string& path, const std::string& of_
   return file.read_rest(count);
 }
 
-/// What a file of a split may be called: as the makers do, and as Windows unpacks it. `kind` is "images-idx3".
+/// Possible names of a file of a split: as the makers do, and as Windows unpacks it. `kind` is "images-idx3".
 std::vector<std::string> endings_of(const std::string& split, const std::string& kind) {
   std::string dotted = kind;
   dotted[kind.find('-')] = '.';
   return {split + "-" + kind + "-ubyte", split + "-" + dotted + "-ubyte"};
+}
+
+/// "train-images-idx" of Train_Images.IDX3-ubyte: names in one spelling.
+std::string idx_spelling(const std::string& name) {
+  std::string text = core::lower_case(name);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '_' || c == '.' || c == ' '; }, '-');
+  return text;
 }
 
 /// The file itself, or one in a folder of its name, as some programs unpack.
@@ -184,7 +183,7 @@ class IdxLayout : public Layout {
   }
 
   std::vector<std::string> class_names(const std::string& train_split) const override {
-    constexpr int64_t kUsual = 10;  // of MNIST and its kin; the files do not say
+    constexpr int64_t kUsual = 10;  // of MNIST and its kin; the files have no number
     if (!options_.num_classes.is_auto()) return idx_class_names(options_.data_dir, options_.num_classes.value());
     const std::string path = find_idx_file(options_.data_dir, train_split, "labels-idx1");
     int64_t classes = kUsual;
@@ -221,7 +220,13 @@ std::string find_idx_file(const std::string& directory, const std::string& split
     }
   }
   std::sort(prefixed.begin(), prefixed.end());
-  if (prefixed.empty()) return "";
+  if (prefixed.empty()) {
+    const std::string begin = idx_spelling(split + "-" + kind.substr(0, kind.size() - 1));  // without the number
+    for (const std::string& name : names) {
+      if (idx_spelling(name).rfind(begin, 0) == 0 && !has_image_name(name)) return file_called(directory + "/" + name);
+    }
+    return "";
+  }
   const auto stem = [&](const std::string& name) { return name.substr(0, name.find("-" + split + "-")); };
   if (stem(prefixed.front()) == stem(prefixed.back())) return file_called(directory + "/" + prefixed.front());
   const std::string first = stem(prefixed.front());

@@ -7,10 +7,8 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
-#include "data/archive/inflate.h"
 #include "data/archive/zip_directory.h"
 #include "data/arrays/pixel_source.h"
-#include "data/arrays/python_array.h"
 #include "data/layout.h"
 #include "data/storage/byte_reader.h"
 #include "data/storage/tree_walk.h"
@@ -53,12 +51,14 @@ PythonArray load_array(const ArrayPlace& place) {
   const FileBytes file(place.path);
   std::string content;
   if (place.member.empty()) {
+    require_free_memory(place.path, file.size());
     content.resize(file.size());
     file.read(0, content.data(), content.size());
     return read_npy(std::move(content), place.text());
   }
   for (const ZipMember& member : read_zip_directory(file)) {
     if (member.name != place.member) continue;
+    require_free_memory(place.path, member.bytes);
     content.resize(member.bytes);
     read_stored(file, {0, member.begin, member.stored_bytes, member.bytes, member.deflated, member.checksum},
                 core::printable(member.name), content.data());

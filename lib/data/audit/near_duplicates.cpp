@@ -7,7 +7,6 @@
 
 #include "core/rng.h"
 #include "core/system/worker_pool.h"
-#include "data/audit/alignment.h"
 #include "data/audit/picture_hash.h"
 
 namespace stoker::data {
@@ -178,7 +177,7 @@ class Search {
                                                 std::min(original.shorter_side, copy.shorter_side)));
   }
 
-  /// What pictures lack that have nothing to do with each other: exceeded by 99 in 100 pairs drawn at random.
+  /// The distance of unrelated pictures: exceeded by 99 in 100 pairs drawn at random.
   float lacked_by_strangers(int64_t threads) const {
     if (compared_.size() < 2) return 1;
     std::vector<float> lacking(kStrangers);
@@ -195,7 +194,7 @@ class Search {
     return *hundredth;
   }
 
-  /// What the eighth candidate of a picture lacks; 1 where there are fewer.
+  /// The distance of the eighth candidate of a picture; 1 where there are fewer.
   static float rival_of(std::vector<Compared> compared) {
     if (compared.size() < kRival) return 1;
     const auto rival = compared.begin() + (kRival - 1);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "data/audit/picture_hash.h"
-#include "data/audit/thumbnail.h"
 
 namespace stoker::data {
 
@@ -58,8 +57,8 @@ struct NearPair {
   float agreement = 0;   ///< of their details, once they are aligned: 0.9 to 1
 };
 
-/// For each picture a few candidates are found by hashes of its windows (picture_hash.h, hash_index.h) and then
-/// compared by their details (alignment.h). A pair must agree by 0.9. Where a picture has many others that look nearly
+/// For each picture a few candidates are found by hashes of its windows (picture_hash.h) and then
+/// compared by their details. A pair must agree by 0.9. Where a picture has many others that look nearly
 /// as much alike (clothes on black, frames of a video), only a pair counts that stands out from them: that lacks less
 /// than a third of what the eighth candidate lacks of an agreement of 1. Pictures with almost no contrast are left
 /// out. The result does not depend on `threads`. Throws core::StopRequested.

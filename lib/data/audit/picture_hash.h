@@ -13,15 +13,40 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/audit/picture_window.h"
-#include "data/audit/thumbnail.h"
+#include "data/resample/resample.h"
 
 namespace stoker::data {
+
+// A part of a picture, perhaps seen in a mirror: what somebody may have made a copy of.
+
+/// In shares of the picture's width and height; [0, 1] is all of it.
+struct PictureWindow {
+  float left = 0, right = 1, top = 0, bottom = 1;
+  bool mirrored = false;  ///< the picture is mirrored left to right first
+};
+
+/// Parts of one axis that copies are looked for in: all of it, and crops of 5 and 10 per cent, at either end or in the
+/// middle.
+inline constexpr std::array<std::array<float, 2>, 7> kWindowsOfAnAxis = {
+    {{0, 1}, {0, 0.95f}, {0.05f, 1}, {0.025f, 0.975f}, {0, 0.9f}, {0.1f, 1}, {0.05f, 0.95f}}};
+
+// A picture as 32 x 32 gray pixels, whatever its size and shape: near duplicates are found by it.
+
+inline constexpr int kThumbnailSide = 32;
+
+/// Rows of gray values.
+using Thumbnail = std::array<uint8_t, kThumbnailSide * kThumbnailSide>;
+
+/// The whole picture, each axis resized for itself. gray [height, width].
+Thumbnail thumbnail_of(const uint8_t* gray, int width, int height, ResampleScratch& scratch);
+
+/// Standard deviation of the gray values.
+double contrast_of(const Thumbnail& thumbnail);
 
 inline constexpr int kHashBits = 64;
 using HashCoefficients = std::array<float, kHashBits>;
 
-/// What is usual in a set of pictures: a bit is the side of the median on which its coefficient lies. So bits
+/// Statistics of a set of pictures: a bit is the side of the median on which its coefficient lies. So bits
 /// distinguish pictures where all look alike, as clothes on black do.
 struct UsualCoefficients {
   HashCoefficients median{}, deviation{};
@@ -42,13 +67,13 @@ class PictureHasher {
  public:
   PictureHasher();
 
-  /// Of the whole picture, scaled to length 1; all 0 where it has no contrast.
+  /// Coefficients of the whole picture, scaled to length 1; all 0 where it has no contrast.
   HashCoefficients coefficients(const Thumbnail& thumbnail) const;
-  /// Of at most some thousand of `all`. Throws nothing; without any all are 0 and 1.
+  /// From at most some thousand of `all`. Throws nothing; without any all are 0 and 1.
   static UsualCoefficients usual(const std::vector<HashCoefficients>& all);
   static PictureHash hash_of(const HashCoefficients& coefficients, const UsualCoefficients& usual);
-  /// Of every window, as it is and mirrored; windows with the hash of an earlier one are left out. The first is that of
-  /// the whole picture.
+  /// Hashes of every window, as it is and mirrored; windows with the hash of an earlier one are left out. The first is
+  /// that of the whole picture.
   void window_hashes(const Thumbnail& thumbnail, const UsualCoefficients& usual, std::vector<WindowHash>& out) const;
 
  private:
@@ -62,5 +87,17 @@ class PictureHasher {
   std::array<AxisMatrix, kWindowsOfAnAxis.size()> axes_{};
   std::array<std::array<int, 2>, kHashBits> places_{};  ///< vertical and horizontal frequency of each bit
 };
+
+// Whether one picture shows a window of another: the window is shifted and stretched until both agree best, and their
+// details are compared. Uses thumbnails, not hashes.
+
+/// Agreement of the details (neither the mean, nor brightness that changes slowly, nor noise) of `copy` and of the part
+/// of `original` that fits it best, looked for around `window`: -1 to 1, a correlation that other contrast lowers, too.
+/// `detail_side`: pixels of the smaller of the two pictures along its shorter side, which limits the details.
+///
+/// The fit is that of Lucas and Kanade ("An Iterative Image Registration Technique", 1981) with four numbers for the
+/// window and two for brightness and contrast. Copies agree by 0.9 and more, other photographs by 0.8 at most.
+double aligned_agreement(const Thumbnail& original, const Thumbnail& copy, const PictureWindow& window,
+                         int detail_side);
 
 }  // namespace stoker::data

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/hash.h"
-#include "data/forwarding_source.h"
+#include "data/source.h"
 
 namespace stoker::data {
 namespace {
@@ -16,7 +16,8 @@ uint64_t hash_of(const uint8_t* bytes, uint64_t count) {
   return core::hash64({reinterpret_cast<const char*>(bytes), count});
 }
 
-/// Of a short content all of it; of a long one its size and the pages at its begin, in its middle and at its end.
+/// The digest of all of a short content; for a long one of its size and the pages at its begin, in its middle and at
+/// its end.
 uint64_t digest_of_pages(const SampleContent& content) {
   const uint64_t size = content.size;
   if (size <= 3 * kSampledBytes) return hash_of(content.bytes, size);

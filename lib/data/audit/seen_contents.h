@@ -22,7 +22,7 @@ class SeenContents {
   void add(int64_t sample, const SampleContent& content);
   /// One of the `frames` that a video has.
   void add_frame(int64_t sample, int64_t frame, int64_t frames, const SampleContent& content);
-  /// What another process has seen of the same samples, from its seen().
+  /// The contents that another process has seen of the same samples, from its seen().
   void add_seen(int64_t sample, uint64_t digest);
   /// Samples with their digests, ascending.
   std::vector<std::pair<int64_t, uint64_t>> seen() const;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@
 
 namespace stoker::data {
 
-/// What a cache may be.
+/// Settings of a cache.
 struct CacheSettings {
   std::optional<config::CacheTier> tier;  ///< nothing: the fastest that holds every sample within the budget
   int64_t budget_bytes = 0;               ///< of the cache with its bookkeeping
@@ -34,14 +35,24 @@ struct CachePlan {
   int64_t samples = 0;  ///< that there are
   int64_t held() const { return pixel_samples + byte_samples; }
   int64_t memory_bytes() const { return offsets.empty() ? 0 : static_cast<int64_t>(offsets.back()); }
-  /// What counts against the budget.
+  /// The bytes that count against the budget.
   int64_t planned_bytes() const;
 };
 
-/// Without a tier asked for: pixels when all samples fit decoded, else their stored bytes when all fit, else
-/// none. A tier that was asked for holds the first samples that fit; pixels that do not fit are held as bytes
+/// Without a tier requested: pixels when all samples fit decoded, else their stored bytes when all fit, else
+/// none. A tier that was requested holds the first samples that fit; pixels that do not fit are held as bytes
 /// as far as these fit. Sources of pixels are not cached; of videos every frame is, which may be shown. Reads headers
 /// only: all of them where pixels may fit, else at most 256. Throws what Source::read throws, and core::StopRequested.
 CachePlan plan_cache(const std::shared_ptr<const Source>& source, const CacheSettings& settings);
+
+// The frames of a source of videos as samples of their own, and back again: what works on images, such as a
+// cache, then works on frames.
+
+/// All frames of all samples of `videos`, one after another.
+std::shared_ptr<const Source> make_frame_list(std::shared_ptr<const Source> videos);
+
+/// `videos`, of which frames are read from `frames`: its frame list, or one in front of it.
+std::shared_ptr<const Source> with_frames_from(std::shared_ptr<const Source> videos,
+                                               std::shared_ptr<const Source> frames);
 
 }  // namespace stoker::data

@@ -11,8 +11,8 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "data/cache/frame_list.h"
-#include "data/forwarding_source.h"
+#include "data/cache/cache_plan.h"
+#include "data/source.h"
 
 namespace stoker::data {
 namespace {
@@ -36,8 +36,7 @@ class CacheMemory {
   ~CacheMemory() {
     if (begin_ != nullptr) ::munmap(begin_, bytes_);
   }
-  CacheMemory(const CacheMemory&) = delete;
-  CacheMemory& operator=(const CacheMemory&) = delete;
+  CacheMemory& operator=(CacheMemory&&) = delete;  // not copied, not moved
 
   uint8_t* at(uint64_t offset) const { return begin_ + offset; }
 
@@ -97,8 +96,7 @@ class CachedSource : public ForwardingSource {
    public:
     explicit Claim(std::atomic<Place>& place) : place_(place) {}
     ~Claim() { place_.store(end_, std::memory_order_release); }
-    Claim(const Claim&) = delete;
-    Claim& operator=(const Claim&) = delete;
+    Claim& operator=(Claim&&) = delete;  // not copied, not moved
     void settle(Place end) { end_ = end; }
 
    private:
@@ -138,7 +136,7 @@ class CachedSource : public ForwardingSource {
     return true;
   }
 
-  /// What lies in a full place. Leaves the time of decoding in `content`.
+  /// The content of a full place. Leaves the time of decoding in `content`.
   void serve(int64_t index, SampleContent& content) const {
     content.bytes = at(index);
     if (index >= plan_.pixel_samples) {

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "data/container/number_array.h"
+#include "data/container/sample_array.h"
+#include "data/source.h"
 #include "data/storage/byte_reader.h"
 
 namespace stoker::data {
@@ -19,7 +21,7 @@ namespace stoker::data {
 /// A chunk and the sample, plane, row, ... [rank] at which it begins.
 using ChunkFound = std::function<void(const std::vector<uint64_t>& begin, const ChunkPlace& place)>;
 
-/// What is searched.
+/// The inputs of the search.
 struct ChunkedDataSet {
   hid_t file = -1, data_set = -1;
   const ByteReader& bytes;   ///< of the file
@@ -38,5 +40,58 @@ bool list_chunks_by_library(const ChunkedDataSet& searched, const ChunkFound& fo
 bool list_chunks_by_tree(const ChunkedDataSet& searched, const ChunkFound& found);
 /// By asking for one chunk after another, which is quadratic: more than 20,000 chunks are refused.
 void list_chunks_one_by_one(const ChunkedDataSet& searched, const ChunkFound& found);
+
+// The library's handles and types in our terms. Included by hdf5_file.cpp and hdf5_chunks.cpp alone.
+
+/// Owns what the library has opened. A negative id is not open.
+class Hdf5Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Hdf5Handle() = default;
+  Hdf5Handle(hid_t id, Close close) : id_(id), close_(close) {}
+  Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Hdf5Handle() {
+    if (is_open()) close_(id_);
+  }
+
+  bool is_open() const { return id_ >= 0; }
+  hid_t id() const { return id_; }
+
+ private:
+  hid_t id_ = -1;
+  Close close_ = nullptr;
+};
+
+/// False for a type that samples cannot have: anything but uint8, IEEE half and single precision,
+/// little-endian.
+bool hdf5_element(hid_t type, Element& element);
+/// "float16", "big-endian int32", "string": for messages.
+std::string hdf5_type_text(hid_t type);
+/// More dimensions than this are not read.
+inline constexpr int kMaxRank = 8;
+/// Sides of an open data set; empty for a single value.
+std::vector<int64_t> hdf5_dims(hid_t data_set);
+/// "[200000, 64, 64]"
+std::string sides_text(const std::vector<int64_t>& sides);
+/// Where the library got stuck, in its own words.
+std::string hdf5_library_words();
+/// Where the object header of an open data set lies in the file.
+bool hdf5_object_address(hid_t data_set, uint64_t& address);
+
+// The chunks of an HDF5 data set, found by walking its B-tree. Only the structures that HDF5 writes by
+// default are supported: object headers of version 1, layout messages of version 3, B-trees of
+// version 1 (HDF5 File Format Specification, version 3). For HDF5 before 1.14.3: hdf5_chunks.h has the reason.
+
+/// Calls `found` with the place of each chunk and the sample, plane, row, ... [rank] at which it begins, in
+/// no particular order. False, before the first call, where the file has other structures: the library must
+/// list them then. Throws core::Error{data} when a structure is damaged, {io} when the storage fails.
+/// `most_chunks`: more than that make a damaged tree.
+bool visit_chunk_tree(const ByteReader& file, uint64_t object_header, size_t rank, uint64_t most_chunks,
+                      const std::function<void(const std::vector<uint64_t>& begin, const ChunkPlace& place)>& found);
 
 }  // namespace stoker::data

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "data/container/hdf5_chunks.h"
-#include "data/container/hdf5_type.h"
 
 namespace stoker::data {
 namespace {
@@ -45,11 +44,15 @@ std::vector<ChunkFilter> filters_of(hid_t properties, Element element, const Fai
     } else if (filter == H5Z_FILTER_SHUFFLE && given >= 1 && values[0] == static_cast<unsigned>(bytes_of(element))) {
       filters.push_back(ChunkFilter::shuffle);
     } else {
+      constexpr H5Z_filter_t kLzf = 32000;
       const std::string what = name[0] != 0 ? core::printable(name) : core::format("number {}", filter);
       fail(core::format("its chunks went through the filter {}; deflate and shuffle are read", what),
-           "write it again: h5repack -f DATASET:SHUF -f DATASET:GZIP=4 FILE NEWFILE, or unfiltered: h5repack "
-           "-f "
-           "DATASET:NONE FILE NEWFILE");
+           std::string(filter == kLzf ? "only h5py has it, in Python: f.create_dataset('NEW', data=f['DATASET'][:], "
+                                        "compression='gzip'); where it is installed for all programs, "
+                                      : "") +
+               "write it again: h5repack -f DATASET:SHUF -f DATASET:GZIP=4 FILE NEWFILE, or unfiltered: h5repack "
+               "-f "
+               "DATASET:NONE FILE NEWFILE");
     }
   }
   return filters;
@@ -203,14 +206,14 @@ void Hdf5File::Impl::find_chunks(hid_t data_set, NumberArray& array) const {
   uint64_t chunks = 1, chunk_numbers = 1;
   for (size_t i = 0; i < array.dims.size(); ++i) {
     array.chunk.push_back(static_cast<int64_t>(std::max<hsize_t>(1, sides[i])));
-    chunks *= static_cast<uint64_t>(array.grid(i));
+    const bool too_many = __builtin_mul_overflow(chunks, static_cast<uint64_t>(array.grid(i)), &chunks);
     const auto element = static_cast<uint64_t>(bytes_of(array.element));
     if (__builtin_mul_overflow(chunk_numbers, static_cast<uint64_t>(array.chunk[i]), &chunk_numbers) ||
         chunk_numbers > kMaxChunkBytes / element) {
       fail(array.name, core::format("a chunk of it takes more than {} MiB of memory", kMaxChunkBytes >> 20),
            "write it with smaller chunks: h5repack -l DATASET:CHUNK=... FILE NEWFILE");
     }
-    if (chunks > bytes->size())
+    if (too_many || chunks > bytes->size())
       fail(array.name, "it has more chunks than the file has bytes", "it was never written to its end");
   }
   array.places.resize(chunks);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an HDF5 file holds and where it lies. The only place that meets the library, on one thread and at the
+// The data sets of an HDF5 file and their places. The only place that meets the library, on one thread and at the
 // start alone: samples are read without it.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/container/number_array.h"
+#include "data/container/sample_array.h"
 #include "data/storage/byte_reader.h"
 
 namespace stoker::data {
@@ -29,8 +29,7 @@ class Hdf5File {
   /// Throws core::Error: no_input where it cannot be read, data where it is no HDF5 file.
   explicit Hdf5File(const std::string& path);
   ~Hdf5File();
-  Hdf5File(const Hdf5File&) = delete;
-  Hdf5File& operator=(const Hdf5File&) = delete;
+  Hdf5File& operator=(Hdf5File&&) = delete;  // not copied, not moved
 
   const std::string& path() const;
   /// Bytes of the file, for reads of one's own.

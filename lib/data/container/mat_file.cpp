@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAT-files through matio, which trusts more than we do: it takes gigabytes when a file claims them, goes on
+// MAT-files through matio, which trusts more than we do: it takes gigabytes when a file claims them, continues
 // after damage and checks no checksum. So a look at the lengths in front of each array comes before matio
 // gets to see it, and what it reports as read is checked to have been written.
 #include "data/container/mat_file.h"
@@ -24,7 +24,7 @@ constexpr uint64_t kMaxInflatedBytes = 64 << 20;
 constexpr size_t kMatHeaderBytes = 128, kMatTagBytes = 8;
 constexpr size_t kMaxMatDimensions = 32, kMaxMatNameBytes = 255;
 
-/// Set by what matio reports: it goes on after damage that it only logs.
+/// Set by what matio reports: it continues after damage that it only logs.
 thread_local bool mat_complained = false;
 
 /// Older releases of matio hand the text over as char*, newer ones as const char*.
@@ -115,7 +115,7 @@ std::string problem_with(std::string_view element) {
   return kind >= MAT_C_CHAR && kind <= MAT_C_UINT64 ? "" : "holds cells or structures, which are not read,";
 }
 
-/// False when matio complains, or leaves a number as it was: then it has read less than it was asked for.
+/// False when matio complains, or leaves a number as it was: then it has read less than it was requested.
 template <typename T>
 bool read_numbers_as(mat_t* file, matvar_t* variable, size_t count, std::vector<double>& values) {
   std::vector<T> numbers[2];
@@ -227,7 +227,7 @@ std::string MatFile::read_records(const std::string& name, const std::string& nu
       case MAT_C_UINT16: numbers.push_back(*static_cast<const uint16_t*>(value->data)); break;
       case MAT_C_INT16: numbers.push_back(*static_cast<const int16_t*>(value->data)); break;
       case MAT_C_INT32: numbers.push_back(*static_cast<const int32_t*>(value->data)); break;
-      default: return number + " is no number";
+      default: return number + " is not a number";
     }
     std::string letters;
     const auto step = static_cast<size_t>(word->data_size);

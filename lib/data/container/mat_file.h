@@ -21,8 +21,7 @@ class MatFile {
  public:
   MatFile();
   ~MatFile();
-  MatFile(const MatFile&) = delete;
-  MatFile& operator=(const MatFile&) = delete;
+  MatFile& operator=(MatFile&&) = delete;  // not copied, not moved
 
   /// Returns "" or what is wrong: not such a file, cut short. Throws core::Error as core::read_file does
   /// (missing, unreadable, not a regular file, too long).

@@ -231,7 +231,7 @@ std::string SampleArray::decode(const ChunkPlace& place, std::vector<uint8_t>& s
   return decode_chunk(array_.filters, place.skipped_filters, static_cast<int>(element_), stored, content);
 }
 
-/// What a chunk has of the sample that is number `within` of it. `part` lies in `scratch` or in `keep`.
+/// The part of sample number `within` in a chunk. `part` lies in `scratch` or in `keep`.
 std::string SampleArray::read_chunk_part(const ChunkPlace& place, uint64_t id, int64_t within, ArrayScratch& scratch,
                                          const uint8_t*& part, ChunkCache::Content& keep) const {
   const auto at = static_cast<uint64_t>(within * part_bytes_);

@@ -5,7 +5,9 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "data/dataset/file_source.h"
 #include "data/dataset/split_list.h"
+#include "data/dataset/video_list.h"
 
 namespace stoker::data {
 namespace {
@@ -13,11 +15,14 @@ namespace {
 std::vector<std::string> only_in_first(const std::vector<std::string>& first, const std::vector<std::string>& second) {
   std::vector<std::string> names;
   std::set_difference(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(names));
-  for (std::string& name : names) name = core::printable(name);
+  for (std::string& name : names) {
+    name = core::printable(name);
+    if (name.find(' ') != std::string::npos) name = "'" + name + "'";
+  }
   return names;
 }
 
-/// A class of which this split has no folder is no error; a folder that is no class is.
+/// A class of which this split has no folder is not an error; a folder that is not a class is.
 void check_known_classes(const std::string& folder, const std::vector<std::string>& found,
                          const std::vector<std::string>& expected) {
   std::vector<std::string> sorted = expected;
@@ -31,7 +36,7 @@ void check_known_classes(const std::string& folder, const std::vector<std::strin
   text.back() = '.';
   throw core::Error(
       core::ErrorKind::data, text,
-      "name the folders as the classes; of a class without images there may be no folder outside of training");
+      "name the folders as the classes; a class without training images must have no folder in other splits");
 }
 
 /// Images that lie together, and no list with their classes.
@@ -59,12 +64,22 @@ void refuse_without_classes(const std::string& folder, const std::string& split)
 
 }  // namespace
 
+std::string folder_of_classes(const std::string& folder) {
+  const std::string name = folder.substr(folder.rfind('/') + 1);
+  if (!is_directory(folder + "/" + name)) return folder;
+  for (const std::string& other : names_in(folder)) {
+    if (other[0] != '.' && other != name && !is_system_folder(other)) return folder;
+  }
+  return folder + "/" + name;
+}
+
 bool ClassFolders::has_split(const std::string& split) const {
   return (root_is_train_ && split == options_.train_split) || is_directory(folder_of(split));
 }
 
 std::string ClassFolders::folder_of(const std::string& split) const {
-  return root_is_train_ && split == options_.train_split ? options_.data_dir : options_.data_dir + "/" + split;
+  if (root_is_train_ && split == options_.train_split) return options_.data_dir;
+  return folder_of_classes(options_.data_dir + "/" + split);
 }
 
 std::vector<std::string> ClassFolders::class_names(const std::string& train_split) const {
@@ -110,11 +125,172 @@ std::shared_ptr<const Source> ClassFolders::open(const std::string& split, const
 
 void ClassFolders::on_empty_class(const std::string& folder, bool is_train, int64_t samples_before,
                                   ScanNotes& notes) const {
-  if (!is_train) return notes.count("class folders without " + samples_word(), folder);
+  if (!is_train) return notes.count("class folders without " + samples_noun(), folder);
+  std::string left_out;
+  for (const std::string& line : notes.lines()) left_out += "\n" + line;
   throw core::Error(core::ErrorKind::data,
                     core::format("class folder {} has 0 {} ({} found in the classes before it)",
-                                 core::printable(folder), samples_word(), core::count_text(samples_before)),
-                    "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or remove the folder");
+                                 core::printable(folder), samples_noun(), core::count_text(samples_before)),
+                    "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or remove the folder" + left_out);
+}
+
+// <data_dir>/<split>/<class>/**/<image>: the folder's name is the class.
+
+namespace {
+
+class ImageScan : public ClassFolderScan {
+ public:
+  ImageScan(const std::string& folder, const std::string& stage_dir)
+      : folder_(folder), stage_dir_(stage_dir), files_(folder) {}
+
+  void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) override {
+    walker.visit_images(folder_, class_name,
+                        [&](const std::string& path, const FileStamp& stamp) { files_.add(path, label, stamp); });
+  }
+  int64_t samples() const override { return files_.size(); }
+  std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) override {
+    files_.stage(stage_dir_, notes);
+    return make_file_source(std::move(files_), class_names);
+  }
+
+ private:
+  const std::string folder_, stage_dir_;
+  FileList files_;
+};
+
+class FolderLayout : public ClassFolders {
+ public:
+  using ClassFolders::ClassFolders;
+
+ protected:
+  std::unique_ptr<ClassFolderScan> begin_scan(const std::string& folder) const override {
+    return std::make_unique<ImageScan>(folder, options_.stage_dir);
+  }
+  std::string expected_tree() const override {
+    return "expected <data-dir>/<split>/<class>/*.jpg: one folder per class";
+  }
+  std::string samples_noun() const override { return "images"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Layout> make_folder_layout(const config::DataOptions& options, bool root_is_train) {
+  return std::make_unique<FolderLayout>(options, root_is_train);
+}
+
+// <data_dir>/<split>/<class>/<video>/<frame>: a folder of frames is a video, and the folder above it is its
+// class.
+
+namespace {
+
+constexpr char kFrameName[] = "frame";  // how names of frames start, where --dataset does not force clips
+
+std::string tree_of_clips(const std::string& split) {
+  return core::format(
+      "expected a folder of frames per video, in natural order of their names:\n"
+      "  <data-dir>/{0}/real/video_0001/frame_0001.jpg\n"
+      "  <data-dir>/{0}/real/video_0001/frame_0002.jpg\n"
+      "  <data-dir>/{0}/fake/video_0002/frame_0001.jpg\n"
+      "  <data-dir>/val/real/video_0003/frame_0001.jpg\n"
+      "or each frame in high and in low quality, in two folders of every video:\n"
+      "  <data-dir>/{0}/real/video_0001/hq/frame_0001.jpg\n"
+      "  <data-dir>/{0}/real/video_0001/lq/frame_0001.jpg",
+      core::printable(split));
+}
+
+class VideoScan : public ClassFolderScan {
+ public:
+  VideoScan(const std::string& folder, const config::DataOptions& options)
+      : folder_(folder), options_(options), videos_(folder, options) {}
+
+  void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) override {
+    const int64_t before = videos_.size();
+    loose_images_.clear();
+    VideoFrames video;
+    const auto end_video = [&] {
+      if (!video.is_empty()) videos_.add(std::move(video), label);
+      video = {};
+    };
+    walker.visit_images(folder_, class_name, [&](const std::string& path, const FileStamp& stamp) {
+      const size_t first = path.find('/', class_name.size() + 1), last = path.find_last_of('/');
+      if (first == std::string::npos) return loose_images_.push_back(path);
+      FramePlace place{path.substr(0, last), &VideoFrames::plain};
+      if (first != last) place = place_of_frame(path);  // two folders below that of the class
+      if (place.video.size() != first) refuse_depth(path);
+      if (place.video != video.folder) end_video();
+      video.folder = place.video;
+      (video.*place.frames).push_back({path, stamp});
+    });
+    end_video();
+    if (videos_.size() == before && !loose_images_.empty()) refuse_loose_images(class_name);
+    all_loose_images_.insert(all_loose_images_.end(), loose_images_.begin(), loose_images_.end());
+  }
+
+  int64_t samples() const override { return videos_.size(); }
+
+  std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) override {
+    for (const std::string& path : all_loose_images_) {
+      notes.count("skipped images beside the folders of videos", folder_ + "/" + path);
+    }
+    return videos_.source(class_names, notes);
+  }
+
+ private:
+  [[noreturn]] void refuse_depth(const std::string& path) const {
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{}/{} lies too deep for a frame of a video", core::printable(folder_), core::printable(path)),
+        tree_of_clips(options_.train_split));
+  }
+  [[noreturn]] void refuse_loose_images(const std::string& class_name) const {
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("class folder {}/{} holds {} images, but no folders of frames", core::printable(folder_),
+                     core::printable(class_name), core::count_text(static_cast<int64_t>(loose_images_.size()))),
+        tree_of_clips(options_.train_split) + "\nor learn from single images with --dataset folder");
+  }
+
+  const std::string folder_;
+  const config::DataOptions options_;
+  VideoList videos_;
+  std::vector<std::string> loose_images_, all_loose_images_;  ///< of the class at hand, of those before
+};
+
+class ClipLayout : public ClassFolders {
+ public:
+  using ClassFolders::ClassFolders;
+
+ protected:
+  std::unique_ptr<ClassFolderScan> begin_scan(const std::string& folder) const override {
+    return std::make_unique<VideoScan>(folder, options_);
+  }
+  std::string expected_tree() const override { return tree_of_clips(options_.train_split); }
+  std::string samples_noun() const override { return "videos"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Layout> make_clip_layout(const config::DataOptions& options, bool root_is_train) {
+  return std::make_unique<ClipLayout>(options, root_is_train);
+}
+
+std::string expected_clips(const config::DataOptions& options) { return tree_of_clips(options.train_split); }
+
+bool looks_like_clips(const config::DataOptions& options) {
+  ScanNotes ignored;
+  TreeWalker walker(options.follow_symlinks, ignored);
+  const std::string split = options.data_dir + "/" + options.train_split;
+  const std::string folder = is_directory(split) ? folder_of_classes(split) : options.data_dir;
+  const std::vector<std::string> classes = walker.folders_in(folder);
+  if (classes.empty() || !image_names_in(folder + "/" + classes[0]).empty()) return false;
+  const std::vector<std::string> videos = walker.folders_in(folder + "/" + classes[0]);
+  if (videos.empty()) return false;
+  const std::string video = folder + "/" + classes[0] + "/" + videos[0];
+  const std::vector<std::string> frames = image_names_in(video);
+  if (frames.empty() && is_directory(video + "/hq") && is_directory(video + "/lq")) return true;
+  return !frames.empty() && std::all_of(frames.begin(), frames.end(), [](const std::string& name) {
+    return name.compare(0, sizeof(kFrameName) - 1, kFrameName) == 0;
+  });
 }
 
 }  // namespace stoker::data

@@ -12,7 +12,10 @@
 
 namespace stoker::data {
 
-/// What is found in the class folders of one split.
+/// The folder itself, or train/train where it holds nothing else, as some archives unpack.
+std::string folder_of_classes(const std::string& folder);
+
+/// The content of the class folders of one split.
 class ClassFolderScan {
  public:
   virtual ~ClassFolderScan() = default;
@@ -36,11 +39,11 @@ class ClassFolders : public Layout {
                                      bool is_train, std::vector<std::string>& notes) const override;
 
  protected:
-  /// Of the split in `folder`.
+  /// For the split in `folder`.
   virtual std::unique_ptr<ClassFolderScan> begin_scan(const std::string& folder) const = 0;
   virtual std::string expected_tree() const = 0;
   /// "images": what the samples are called.
-  virtual std::string samples_word() const = 0;
+  virtual std::string samples_noun() const = 0;
 
   const config::DataOptions options_;
 

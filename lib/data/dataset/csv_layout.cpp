@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
+#include "data/dataset/csv_manifest.h"
 #include "data/dataset/file_source.h"
-#include "data/dataset/label_manifest.h"
 #include "data/layout.h"
 #include "data/storage/tree_walk.h"
 
@@ -35,7 +38,7 @@ class LabelRule {
       const int64_t value = row.whole_label();
       if (value < classes) return value;
       row.fail(core::format("label {} is out of range: there are {} classes, 0 to {}", value, classes, classes - 1),
-               "labels are counted from 0; the training split and --num-classes say how many there are");
+               "labels are counted from 0; their number follows from the training split or --num-classes");
     }
     const auto found = by_name_.find(row.label());
     if (found != by_name_.end()) return found->second;
@@ -73,7 +76,7 @@ class CsvLayout : public Layout {
       if (first) numbers = looks_whole(label);
       if (numbers && !looks_whole(label) && manifest.is_guess()) {
         names.insert(label);
-        manifest.refuse_numbers_to_learn(names);
+        manifest.require_classes(names);
       }
       if (numbers) {
         are_ids = are_ids || is_id(label);
@@ -86,14 +89,14 @@ class CsvLayout : public Layout {
         if (are_ids && !looks_whole(label)) manifest.whole_label();
       } else if (looks_whole(label)) {
         names.insert(label);
-        manifest.refuse_numbers_to_learn(names);
+        manifest.require_classes(names);
         manifest.fail(core::format("label '{}' is a number, but the first label is a name", label),
                       "use either numbers or class names for all rows of all splits");
       }
       names.insert(label);
     }
     if (names.empty()) manifest.fail("there are no rows after the header", kCsvHint);
-    manifest.refuse_numbers_to_learn(names);
+    manifest.require_classes(names);
     if (!manifest.one_hot_names().empty()) return manifest.one_hot_names();
     if (!numbers || are_ids) return {names.begin(), names.end()};
     const int64_t classes = options_.num_classes.is_auto() ? largest + 1 : options_.num_classes.value();
@@ -114,8 +117,8 @@ class CsvLayout : public Layout {
       const int64_t label = rule.index_of(manifest);
       FileStamp stamp;
       const std::string path = manifest.image(stamp);
-      const auto [first, is_new] = seen.emplace(core::hash64(one_spelling(path)), files.size());
-      if (!is_new && one_spelling(std::string(files.relative_path(first->second))) == one_spelling(path)) {
+      const auto [first, is_new] = seen.emplace(core::hash64(normalized_path(path)), files.size());
+      if (!is_new && normalized_path(std::string(files.relative_path(first->second))) == normalized_path(path)) {
         if (files.label(first->second) != label) manifest.fail("the same path stood earlier with another label");
         scan_notes.count("paths listed more than once", manifest.path());
       }
@@ -124,11 +127,19 @@ class CsvLayout : public Layout {
     }
     if (files.size() == 0) manifest.fail("there are no rows after the header", kCsvHint);
     files.stage(options_.stage_dir, scan_notes);
-    for (const std::string& note : {manifest.note(), manifest.finder().note()}) {
+    for (const std::string& note : {manifest.note(), manifest.remark(), manifest.finder().note()}) {
       if (!note.empty()) notes.push_back(split + ": " + note);
     }
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
     return make_file_source(std::move(files), class_names);
+  }
+
+  std::string found_text() const override {
+    const std::string column = has_split(options_.train_split) ? opened(options_.train_split).split_column() : "";
+    if (column.empty()) return "";
+    return core::format(
+        "\nits column '{}' names splits: write the rows of each into a list of its own, {}.csv and val.csv",
+        core::printable(column), core::printable(options_.train_split));
   }
 
  private:
@@ -143,6 +154,59 @@ class CsvLayout : public Layout {
 
 std::unique_ptr<Layout> make_csv_layout(const config::DataOptions& options) {
   return std::make_unique<CsvLayout>(options);
+}
+
+// A layout whose splits are called otherwise there: those of published data sets, and a list of images (.csv, .tsv,
+// .txt) itself as --data-dir, which is the training split, whatever it is called, while other splits are files beside
+// it.
+
+namespace {
+
+class RenamedLayout : public Layout {
+ public:
+  RenamedLayout(std::unique_ptr<Layout> layout, SplitNames names)
+      : layout_(std::move(layout)), names_(std::move(names)) {
+    type = layout_->type;
+    note = layout_->note;
+  }
+
+  bool has_split(const std::string& split) const override { return layout_->has_split(there(split)); }
+
+  std::vector<std::string> class_names(const std::string& train_split) const override {
+    return layout_->class_names(there(train_split));
+  }
+
+  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
+                                     bool is_train, std::vector<std::string>& notes) const override {
+    return layout_->open(there(split), class_names, is_train, notes);
+  }
+
+  std::string found_text() const override { return layout_->found_text(); }
+
+ private:
+  const std::string& there(const std::string& split) const {
+    const auto found = names_.find(split);
+    return found == names_.end() ? split : found->second;
+  }
+
+  const std::unique_ptr<Layout> layout_;
+  const SplitNames names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layout> make_csv_file_layout(const config::DataOptions& options) {
+  const std::filesystem::path file(options.data_dir);
+  config::DataOptions beside = options;
+  beside.data_dir = file.has_parent_path() ? file.parent_path().string() : ".";
+  beside.train_split = file.filename().string();
+  SplitNames names = {{options.train_split, beside.train_split}};
+  return make_renamed_layout(
+      config::is_numeric_task(options.task) ? make_csv_target_layout(beside) : make_csv_layout(beside), names);
+}
+
+std::unique_ptr<Layout> make_renamed_layout(std::unique_ptr<Layout> layout, SplitNames names) {
+  return std::make_unique<RenamedLayout>(std::move(layout), std::move(names));
 }
 
 }  // namespace stoker::data

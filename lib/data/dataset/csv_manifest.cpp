@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <set>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -10,12 +13,12 @@
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
-
 namespace {
 
 constexpr char kNoDelimiter = '\1';  // of lines whose fields stand between blanks: they are taken apart here
-constexpr std::array kListEndings = {".csv", ".tsv", ".txt"};
-/// What columns with images are called in published lists.
+constexpr std::array kListEndings = {".csv", ".tsv", ".txt", ".lst"};
+constexpr size_t kRowsSeen = 50;  // rows that say what columns hold
+/// Usual names of columns with images in published lists.
 constexpr std::array kPathNames = {"path",       "image_path", "img_path",  "filepath", "file_path",
                                    "filename",   "file_name",  "file",      "image",    "img",
                                    "image_name", "img_name",   "imagename", "image_id", "imageid",
@@ -71,7 +74,22 @@ std::string list_of_split(const std::string& data_dir, const std::string& split)
       return data_dir + "/" + name;
     }
   }
-  return "";
+  // Among the images, as Roboflow (_classes.csv) and Hugging Face (metadata.csv) write it.
+  std::string inside;
+  bool has_images = false;
+  for (const std::string& name : names_in(stem)) {
+    has_images = has_images || has_image_name(name);
+    const std::string end = core::lower_case(name);
+    if (!core::ends_with(end, ".csv") && !core::ends_with(end, ".tsv")) continue;
+    if (!inside.empty()) return "";
+    inside = stem + "/" + name;
+  }
+  return has_images ? inside : "";
+}
+
+std::string without_blanks(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
 }
 
 CsvManifest::CsvManifest(const std::string& path, const config::DataOptions& options, const std::string& hint,
@@ -84,9 +102,20 @@ CsvManifest::CsvManifest(const std::string& path, const config::DataOptions& opt
       hint_(hint) {
   Row first;
   if (!read_row(first)) reader_.fail("the file is empty", hint_);
-  header_ = std::move(first.fields);
+  for (const std::string& field : first.fields) header_.push_back(without_blanks(field));
   line_ = first.line;
   find_path_column(options.csv_path);
+  if (!split_column().empty()) {
+    remark_ = core::format("column '{}' is not used: every row is of this split", core::printable(split_column()));
+  }
+}
+
+std::string CsvManifest::split_column() const {
+  for (const char* const name : {"split", "subset", "partition", "usage", "phase"}) {
+    const size_t found = find_column(name);
+    if (has_header_ && found < header_.size() && found != path_column_) return header_[found];
+  }
+  return "";
 }
 
 bool CsvManifest::read_row(Row& row) {
@@ -103,6 +132,7 @@ bool CsvManifest::read_new_row(Row& row) {
     if (!reader_.next_row(row.fields)) return false;
     if (is_text_) row.fields = words_of(row.fields[0]);
   } while (is_text_ && (row.fields.empty() || row.fields[0][0] == '#'));
+  while (!header_.empty() && row.fields.size() > header_.size() && row.fields.back().empty()) row.fields.pop_back();
   row.line = reader_.line();
   return true;
 }
@@ -111,8 +141,44 @@ std::vector<std::vector<std::string>> CsvManifest::peek(size_t rows) {
   Row row;
   while (ahead_.size() < rows && read_new_row(row)) ahead_.push_back(row);
   std::vector<std::vector<std::string>> seen;
-  for (size_t i = 0; i < std::min(rows, ahead_.size()); ++i) seen.push_back(ahead_[i].fields);
+  for (size_t i = 0; i < std::min(rows, ahead_.size()); ++i) {
+    seen.emplace_back();
+    for (const std::string& field : ahead_[i].fields) seen.back().push_back(without_blanks(field));
+  }
   return seen;
+}
+
+std::vector<size_t> CsvManifest::data_columns() {
+  const std::vector<std::vector<std::string>> rows = peek(kRowsSeen);
+  std::vector<size_t> columns, counting;
+  for (size_t i = 0; i < header_.size(); ++i) {
+    if (i == path_column_) continue;
+    std::set<std::string> values;
+    bool are_numbers = true, is_next = true;  // each one more than the last
+    int64_t last = -1;
+    for (const std::vector<std::string>& row : rows) {
+      if (row.size() != header_.size()) continue;
+      int64_t number = -1;
+      std::from_chars(row[i].data(), row[i].data() + row[i].size(), number);
+      are_numbers = are_numbers && !row[i].empty() && row[i].find_first_not_of("0123456789") == std::string::npos;
+      is_next = is_next && (values.empty() ? number <= 1 : number == last + 1);
+      last = number;
+      values.insert(row[i]);
+    }
+    const bool is_nameless = has_header_ && (header_[i].empty() || header_[i].rfind("Unnamed: ", 0) == 0);
+    const bool is_empty = is_nameless && values.size() == 1 && values.begin()->empty();
+    const bool is_mxnets = i == 0 && core::ends_with(core::lower_case(file_), ".lst");
+    const bool counts = are_numbers && values.size() == rows.size() && rows.size() > 2 &&
+                        (is_nameless || (!has_header_ && (is_next || is_mxnets)));
+    if (counts) counting.push_back(i);
+    if (!is_empty && !counts) columns.push_back(i);
+  }
+  if (columns.empty()) return counting;  // each image has a number of its own
+  for (const size_t column : counting) {
+    remark_ += core::format("{}column '{}' counts the rows and is left out", remark_.empty() ? "" : "; ",
+                            core::printable(header_[column]));
+  }
+  return columns;
 }
 
 /// Names of images count before ids, and columns that are called like ones with paths before others: an id may be the
@@ -138,10 +204,10 @@ size_t CsvManifest::field_with_image(const std::vector<std::string>& row) {
   return row.size();
 }
 
-void CsvManifest::find_path_column(const std::string& asked) {
-  path_column_ = find_column(asked);
-  if (path_column_ < header_.size() || asked != config::DataOptions().csv_path) {
-    path_column_ = column(asked);
+void CsvManifest::find_path_column(const std::string& requested) {
+  path_column_ = find_column(requested);
+  if (path_column_ < header_.size() || requested != config::DataOptions().csv_path) {
+    path_column_ = column(requested);
     return;
   }
   path_column_ = field_with_image(header_);
@@ -158,7 +224,14 @@ void CsvManifest::find_path_column(const std::string& asked) {
   for (size_t i = 0; path_column_ >= header_.size() && i < kPathNames.size(); ++i) {
     path_column_ = find_column(kPathNames[i]);
   }
-  if (path_column_ >= header_.size()) column(asked);
+  if (path_column_ < header_.size()) return;
+  for (const std::string& name : header_) {
+    if (core::lower_case(name).rfind("pixel", 0) != 0) continue;
+    fail("its columns hold pixels, not the paths of images",
+         "write them as arrays, in Python: x = pandas.read_csv(FILE); np.save('x_train.npy', "
+         "x.drop(columns='label').to_numpy('uint8').reshape(-1, 28, 28)); np.save('y_train.npy', x['label'])");
+  }
+  column(requested);
 }
 
 size_t CsvManifest::find_column(const std::string& name) const {
@@ -187,6 +260,9 @@ bool CsvManifest::next() {
   }
   fields_ = std::move(row.fields);
   line_ = row.line;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    if (i != path_column_) fields_[i] = without_blanks(fields_[i]);
+  }
   if (fields_.size() != header_.size()) {
     fail(core::format("{} fields where the {} has {}", fields_.size(), has_header_ ? "header" : "first line",
                       header_.size()),
@@ -199,6 +275,216 @@ bool CsvManifest::next() {
 
 void CsvManifest::fail(const std::string& cause, const std::string& hint) const {
   throw core::Error(core::ErrorKind::data, core::format("{}:{}: {}", core::printable(file_), line_, cause), hint);
+}
+
+namespace {
+
+constexpr int64_t kMaxClasses = 1'000'000;
+constexpr size_t kLookedAt = 50;  // rows that show what columns hold
+constexpr std::array kLabelNames = {"label",   "labels",   "class",  "class_name", "classname", "class_id",
+                                    "classid", "category", "target", "label_id",   "y"};
+
+/// Whether it is a number; `value` is then it.
+bool reads_number(const std::string& text, double& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return !text.empty() && error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+}
+
+bool is_list(const std::string& text) { return text.size() > 1 && text.front() == '[' && text.back() == ']'; }
+
+std::string quoted_names(const CsvManifest& manifest, const std::vector<size_t>& columns) {
+  std::vector<std::string> names;
+  for (const size_t column : columns) names.push_back("'" + core::printable(manifest.header()[column]) + "'");
+  return core::list_text(names, 6);
+}
+
+}  // namespace
+
+bool reads_flag(const std::string& text, float& flag) {
+  const std::string word = core::lower_case(text);
+  double value = -1;
+  if (word == "true" || word == "false") {
+    value = word == "true" ? 1 : 0;
+  } else if (!reads_number(text, value)) {
+    return false;
+  }
+  flag = static_cast<float>(value);
+  return value == 0 || value == 1;
+}
+
+bool looks_whole(const std::string& text) {
+  const size_t start = !text.empty() && text[0] == '-' ? 1 : 0;
+  return text.size() > start && text.find_first_not_of("0123456789", start) == std::string::npos;
+}
+
+bool is_id(const std::string& text) {
+  if (!looks_whole(text) || text[0] == '-') return false;
+  return (text.size() > 1 && text[0] == '0') || text.size() > 6;
+}
+
+void count_missing(const CsvManifest& manifest, ScanNotes& notes) {
+  const std::string near = manifest.finder().nearest(manifest.path());
+  notes.count("files of the manifest that are not there", manifest.path() + (near.empty() ? "" : "; there is " + near));
+}
+
+LabelManifest::LabelManifest(const std::string& path, const config::DataOptions& options, const std::string& split)
+    : CsvManifest(path, options, kCsvHint, split) {
+  choose_column(options.csv_label);
+  // Oxford's pets: "great_dane_12 17 2 9", where the number of the class is less informative than its name.
+  const std::string last = path.substr(path.find_last_of('/') + 1);
+  const bool is_of_pets = core::ends_with(path, "annotations/" + last) &&
+                          (last == "trainval.txt" || last == "test.txt" || last == "list.txt");
+  if (is_of_pets && !has_header() && header().size() == 4 && options.csv_label.empty()) kind_ = Kind::stem;
+}
+
+void LabelManifest::choose_column(const std::string& requested) {
+  if (!requested.empty()) {
+    label_column_ = column(requested);
+    return;
+  }
+  for (const char* const name : kLabelNames) {
+    label_column_ = find_column(name);
+    if (label_column_ < header().size() && label_column_ != path_column()) return;
+  }
+  const std::vector<size_t> others = data_columns();
+  is_guess_ = true;
+  if (others.empty()) {
+    kind_ = Kind::folder;
+  } else if (others.size() == 1 || !has_header()) {
+    label_column_ = others.front();
+  } else {
+    choose_among(others);
+  }
+}
+
+/// Several columns, of which none is called like a label.
+void LabelManifest::choose_among(const std::vector<size_t>& others) {
+  const std::vector<std::vector<std::string>> rows = peek(kLookedAt);
+  bool are_flags = !rows.empty(), is_one = true, are_numbers = !rows.empty();
+  for (const std::vector<std::string>& row : rows) {
+    if (row.size() != header().size()) break;
+    int ones = 0;
+    for (const size_t column : others) {
+      double value = 0;
+      float flag = 0;
+      are_numbers = are_numbers && reads_number(row[column], value);
+      are_flags = reads_flag(row[column], flag) && are_flags;
+      ones += flag == 1;
+    }
+    is_one = is_one && ones == 1;
+  }
+  if (are_flags && is_one) {
+    kind_ = Kind::one_hot;
+    one_hot_ = others;
+    return;
+  }
+  const std::string names = quoted_names(*this, others);
+  if (are_flags) fail(core::format("columns {} hold 0 and 1, not one 1 in each row: --task multilabel", names));
+  const bool is_pose = find_column("yaw") < header().size() && find_column("pitch") < header().size();
+  if (is_pose) fail("columns 'yaw', 'pitch' and 'roll' hold angles: --task head-pose");
+  if (are_numbers) {
+    fail(core::format("columns {} hold numbers: --task regression", names),
+         "or name the one with classes: --csv-label NAME");
+  }
+  column("label");
+}
+
+bool LabelManifest::next() {
+  if (!CsvManifest::next()) return false;
+  ++rows_;
+  if (kind_ == Kind::column) {
+    label_ = field(label_column_);
+  } else if (kind_ == Kind::stem) {
+    label_ = path().substr(0, path().rfind('_'));
+  } else if (kind_ == Kind::one_hot) {
+    label_ = one_hot_label();
+  } else {
+    const std::string folder =
+        path().substr(0, path().find_last_of("/\\") == std::string::npos ? 0 : path().find_last_of("/\\"));
+    label_ = folder.substr(folder.find_last_of("/\\") + 1);
+    if (label_.empty()) fail("the label is missing: the list has paths alone, and this one has no folder", kCsvHint);
+  }
+  if (label_.empty()) fail("the label is missing", kCsvHint);
+  return true;
+}
+
+std::string LabelManifest::one_hot_label() const {
+  std::string found;
+  for (const size_t column : one_hot_) {
+    float value = -1;
+    if (!reads_flag(field(column), value) || (value == 1 && !found.empty())) {
+      fail(core::format("columns {} hold a class, but not one 1 and else 0 in this row", quoted_names(*this, one_hot_)),
+           "several labels per image: --task multilabel; numbers: --task regression");
+    }
+    if (value == 1) found = header()[column];
+  }
+  if (found.empty()) {
+    fail(core::format("columns {} hold a class, but no 1 in this row", quoted_names(*this, one_hot_)),
+         "images without a label: --task multilabel");
+  }
+  return found;
+}
+
+int64_t LabelManifest::whole_label() const {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(label_.data(), label_.data() + label_.size(), value);
+  if (error != std::errc() || end != label_.data() + label_.size()) {
+    fail(core::format("label '{}' is not a whole number, but other labels are", core::printable(label_)),
+         "use either numbers or class names for all rows of all splits");
+  }
+  if (value < 0) fail(core::format("label {} is negative", value), "labels are counted from 0");
+  if (value >= kMaxClasses) fail(core::format("label {} is too large: there may be {} classes", value, kMaxClasses));
+  return value;
+}
+
+std::vector<std::string> LabelManifest::one_hot_names() const {
+  std::vector<std::string> names;
+  for (const size_t column : one_hot_) names.push_back(header()[column]);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string LabelManifest::note() const {
+  if (!is_guess_) return "";
+  const std::string begin = has_header() ? "" : "the list has no header; ";
+  switch (kind_) {
+    case Kind::column: return begin + core::format("labels are in '{}'", core::printable(header()[label_column_]));
+    case Kind::one_hot:
+      return begin + core::format("labels are the columns with a 1: {}", quoted_names(*this, one_hot_));
+    case Kind::stem: return begin + "labels are the names of the images up to their number";
+    case Kind::folder: break;
+  }
+  return begin + "labels are the folders of the paths";
+}
+
+void LabelManifest::require_classes(const std::set<std::string>& labels) const {
+  if (kind_ != Kind::column) return;
+  const std::string name = core::printable(header()[label_column_]);
+  const auto refuse = [&](const std::string& what, const char* task) {
+    throw core::Error(core::ErrorKind::data, core::format("column '{}' holds {}: --task {}", name, what, task),
+                      core::format("or, where they are classes: --csv-label {}", name));
+  };
+  bool all_numbers = true, has_fraction = false, all_lists = true;
+  double least = 0, most = 0;
+  for (const std::string& label : labels) {
+    double value = 0;
+    const bool is_first = label == *labels.begin();
+    all_lists = all_lists && is_list(label);
+    all_numbers = all_numbers && reads_number(label, value);
+    has_fraction = has_fraction || value != std::floor(value);
+    least = is_first ? value : std::min(least, value);
+    most = is_first ? value : std::max(most, value);
+  }
+  if (all_lists) refuse("lists", "multilabel");
+  if (all_numbers && has_fraction) refuse("numbers", "regression");
+  if (!is_guess_) return;
+  if (has_header() && (name == "tags" || name == "tag")) refuse("tags", "multilabel");
+  const auto distinct = static_cast<double>(labels.size());
+  // A quantity: it has gaps, or hardly any value stands twice.
+  if (all_numbers && has_header() && (distinct < most - least + 1 || least > 1) &&
+      2 * labels.size() > static_cast<size_t>(rows_) / 2) {
+    refuse("numbers", "regression");
+  }
 }
 
 }  // namespace stoker::data

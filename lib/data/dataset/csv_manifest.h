@@ -2,21 +2,25 @@
 // A list of images: a CSV or TSV file with a header, the same without one, or lines of text (Caffe: path label).
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "config/options.h"
 #include "core/text/csv.h"
-#include "data/storage/image_finder.h"
+#include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 
-/// The list of a split: the split itself where it is called like a file, else <split>.csv, .tsv or .txt in any case of
-/// letters; empty: there is none.
+/// The list of a split: the split itself where it is called like a file, else <split>.csv, .tsv, .txt or .lst in any
+/// case of letters, or the only table among the images in <split>/; empty: there is none.
 std::string list_of_split(const std::string& data_dir, const std::string& split);
 /// Whether a path ends as such a list does.
 bool has_list_name(const std::string& path);
+/// Without blanks and tabs at its ends.
+std::string without_blanks(const std::string& text);
 
 class CsvManifest {
  public:
@@ -34,6 +38,12 @@ class CsvManifest {
   size_t find_column(const std::string& name) const;
   /// The next rows, without reading past them; fewer at the end.
   std::vector<std::vector<std::string>> peek(size_t rows);
+  /// The columns besides paths; those that are empty or count the rows, as pandas and MXNet write them, are left out.
+  std::vector<size_t> data_columns();
+  /// The column with the split of each row; empty: there is none.
+  std::string split_column() const;
+  /// A sentence on rows that were left out and columns that are not used; or empty.
+  const std::string& remark() const { return remark_; }
 
   /// The next row; false at the end. Throws Error{data} when it lacks fields or its path.
   bool next();
@@ -52,7 +62,7 @@ class CsvManifest {
   };
   bool read_row(Row& row);
   bool read_new_row(Row& row);
-  void find_path_column(const std::string& asked);
+  void find_path_column(const std::string& requested);
   /// Which field of a row names an image that is there; as many as it has when none does.
   size_t field_with_image(const std::vector<std::string>& row);
 
@@ -60,12 +70,58 @@ class CsvManifest {
   const bool is_text_;  ///< of fields between blanks
   core::CsvReader reader_;
   ImageFinder finder_;
-  std::string hint_;
+  std::string hint_, remark_;
   std::vector<std::string> header_, fields_;
   std::deque<Row> ahead_;  ///< rows that were read before their turn
   int64_t line_ = 1;       ///< of the row at hand
   bool has_header_ = true;
   size_t path_column_ = 0;
+};
+
+// A list of images with a class each: which column has the class, and how its values are read.
+
+inline constexpr char kCsvHint[] = "first line: path,label; then lines like cats/1.jpg,0 or cats/1.jpg,cat";
+
+/// Digits with at most one minus before them; anything else is a name.
+bool looks_whole(const std::string& text);
+/// A whole number that is a name: with zeros before it, or too large to be counted up to.
+bool is_id(const std::string& text);
+/// Whether a text is 0 or 1, or false or true in any case of letters.
+bool reads_flag(const std::string& text, float& flag);
+/// Counts the row's image as missing, with the file that is nearly called so.
+void count_missing(const CsvManifest& manifest, ScanNotes& notes);
+
+class LabelManifest : public CsvManifest {
+ public:
+  /// Throws Error{data} where no column holds classes, with the --task that learns what is there.
+  LabelManifest(const std::string& path, const config::DataOptions& options, const std::string& split);
+
+  /// As CsvManifest::next(); every row has a label.
+  bool next();
+  const std::string& label() const { return label_; }
+  /// Whether the column is not called as labels usually are.
+  bool is_guess() const { return is_guess_; }
+  /// The label of this row as a class index.
+  int64_t whole_label() const;
+  /// The classes, where each has a column; else empty.
+  std::vector<std::string> one_hot_names() const;
+  /// How classes are read, where no column is called label; or empty.
+  std::string note() const;
+  /// After the last row: throws where the labels, all of them, are numbers to learn and no classes.
+  void require_classes(const std::set<std::string>& labels) const;
+
+ private:
+  enum class Kind { column, one_hot, folder, stem };
+  void choose_column(const std::string& requested);
+  void choose_among(const std::vector<size_t>& others);
+  std::string one_hot_label() const;
+
+  Kind kind_ = Kind::column;
+  size_t label_column_ = 0;
+  bool is_guess_ = false;
+  std::vector<size_t> one_hot_;
+  std::string label_;
+  int64_t rows_ = 0;
 };
 
 }  // namespace stoker::data

@@ -13,8 +13,8 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/system/stop_signal.h"
+#include "data/dataset/csv_manifest.h"
 #include "data/dataset/file_source.h"
-#include "data/dataset/label_manifest.h"
 #include "data/layout.h"
 #include "data/storage/tree_walk.h"
 
@@ -26,10 +26,9 @@ constexpr double kMaxDegrees = 360;
 
 const char* hint_for(config::TaskKind task) {
   switch (task) {
-    case config::TaskKind::multilabel: return "the file begins like path,cat,dog and goes on like 1.jpg,0,1";
-    case config::TaskKind::head_pose:
-      return "the file begins with the line path,yaw,pitch,roll and goes on like 1.jpg,-12.5,3.25,0";
-    default: return "the file begins like path,age or path,x,y and goes on like 1.jpg,0.25,-3";
+    case config::TaskKind::multilabel: return "first line: path,cat,dog; then lines like 1.jpg,0,1";
+    case config::TaskKind::head_pose: return "first line: path,yaw,pitch,roll; then lines like 1.jpg,-12.5,3.25,0";
+    default: return "first line: path,age or path,x,y; then lines like 1.jpg,0.25 or 1.jpg,0.25,-3";
   }
 }
 
@@ -51,21 +50,47 @@ std::vector<std::string> named_columns(const std::string& text) {
   return names;
 }
 
-/// What separates the tags of a file: what stands in one of its lists, else blanks.
+/// The separator of the tags of a file: that of one of its lists, else blanks.
 constexpr char kTagSeparators[] = {';', '|', ','};
 
-std::vector<std::string> tags_of(const std::string& text, char separator) {
-  std::vector<std::string> tags;
-  std::string list = text;
-  if (text.size() > 1 && text.front() == '[' && text.back() == ']') {  // of Python: ['sea', 'hot dog']
-    list = text.substr(1, text.size() - 2);
-    list.erase(std::remove_if(list.begin(), list.end(), [](char c) { return c == '\'' || c == '"'; }), list.end());
-    separator = ',';
+/// A list, tuple or set as Python and JSON write it: ['sea', "dog's"].
+bool is_python_list(const std::string& text) {
+  constexpr std::string_view kOpen = "[({", kClose = "])}";
+  const size_t kind = text.empty() ? std::string_view::npos : kOpen.find(text.front());
+  return kind != std::string_view::npos && text.size() > 1 && text.back() == kClose[kind];
+}
+
+/// The words in quotes, or between commas; where there is no comma, between blanks, as NumPy writes it.
+std::vector<std::string> python_list(const std::string& text) {
+  std::vector<std::string> items;
+  const std::string list = text.substr(1, text.size() - 2);
+  const char* const ends = list.find(',') == std::string::npos ? " \n" : ",\n";
+  for (size_t at = list.find_first_not_of(" ,\n"); at != std::string::npos; at = list.find_first_not_of(" ,\n", at)) {
+    std::string item;
+    if (list[at] == '\'' || list[at] == '"') {
+      const char quote = list[at++];
+      for (; at < list.size() && list[at] != quote; ++at) {
+        if (list[at] == '\\' && at + 1 < list.size()) ++at;
+        item += list[at];
+      }
+      ++at;
+    } else {
+      const size_t end = std::min(list.find_first_of(ends, at), list.size());
+      item = without_blanks(list.substr(at, end - at));
+      at = end;
+    }
+    if (!item.empty()) items.push_back(item);
   }
-  for (size_t begin = 0; begin < list.size();) {
-    const size_t end = std::min(list.find(separator, begin), list.size());
-    const size_t first = list.find_first_not_of(' ', begin);
-    if (first < end) tags.push_back(list.substr(first, list.find_last_not_of(' ', end - 1) + 1 - first));
+  return items;
+}
+
+std::vector<std::string> tags_of(const std::string& text, char separator) {
+  if (is_python_list(text)) return python_list(text);
+  std::vector<std::string> tags;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    const std::string tag = without_blanks(text.substr(begin, end - begin));
+    if (!tag.empty()) tags.push_back(tag);
     begin = end + 1;
   }
   return tags;
@@ -77,6 +102,12 @@ bool is_number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+/// Words of pandas and R for a missing value.
+bool is_missing(const std::string& text) {
+  const std::string word = core::lower_case(text);
+  return word.empty() || word == "nan" || word == "na" || word == "null" || word == "none";
+}
+
 class CsvTargetLayout : public Layout {
  public:
   explicit CsvTargetLayout(const config::DataOptions& options) : options_(options) {}
@@ -85,13 +116,13 @@ class CsvTargetLayout : public Layout {
 
   std::vector<std::string> class_names(const std::string& train_split) const override {
     if (options_.task == config::TaskKind::head_pose) return {"yaw", "pitch", "roll"};
-    const CsvManifest manifest = opened(train_split);
+    CsvManifest manifest = opened(train_split);
     const std::string column = tag_column(train_split);
     if (!column.empty()) return all_tags(train_split, column);
     std::vector<std::string> names;
     const std::vector<std::string> wanted = named_columns(options_.csv_label);
     for (const std::string& name : wanted) manifest.column(name);
-    for (const std::string& name : wanted.empty() ? manifest.header() : wanted) {
+    for (const std::string& name : wanted.empty() ? names_of(manifest) : wanted) {
       if (name == manifest.header()[manifest.path_column()]) continue;
       if (name.empty()) manifest.fail("a column has no name", hint_for(options_.task));
       if (std::find(names.begin(), names.end(), name) != names.end()) {
@@ -111,6 +142,7 @@ class CsvTargetLayout : public Layout {
     std::string tags = only_column(split);
     if (names == std::vector<std::string>{tags}) tags.clear();  // a label of this name, 0 or 1
     CsvManifest manifest = opened(split);
+    manifest.data_columns();  // for its remark
     std::vector<size_t> columns;
     for (const std::string& name : names) columns.push_back(manifest.column(tags.empty() ? name : tags));
     const char separator = tags.empty() ? ' ' : separator_of(split, tags);
@@ -126,8 +158,8 @@ class CsvTargetLayout : public Layout {
       if (!tags.empty()) set_tags(manifest, columns.front(), separator, names, targets);
       FileStamp stamp;
       const std::string path = manifest.image(stamp);
-      const auto [first, is_new] = seen.emplace(core::hash64(one_spelling(path)), files.size());
-      if (!is_new && one_spelling(std::string(files.relative_path(first->second))) == one_spelling(path)) {
+      const auto [first, is_new] = seen.emplace(core::hash64(normalized_path(path)), files.size());
+      if (!is_new && normalized_path(std::string(files.relative_path(first->second))) == normalized_path(path)) {
         if (!std::equal(targets.begin(), targets.end(), files.targets(first->second))) {
           manifest.fail("the same path stood earlier with other targets");
         }
@@ -138,7 +170,9 @@ class CsvTargetLayout : public Layout {
     }
     if (files.size() == 0) manifest.fail("there are no rows after the header", hint_for(options_.task));
     files.stage(options_.stage_dir, scan_notes);
-    if (!manifest.finder().note().empty()) notes.push_back(split + ": " + manifest.finder().note());
+    for (const std::string& note : {manifest.remark(), manifest.finder().note()}) {
+      if (!note.empty()) notes.push_back(split + ": " + note);
+    }
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
     return make_target_source(std::move(files), names);
   }
@@ -149,12 +183,18 @@ class CsvTargetLayout : public Layout {
     return {file_of(split), options_, hint_for(options_.task), split};
   }
 
+  static std::vector<std::string> names_of(CsvManifest& manifest) {
+    std::vector<std::string> names;
+    for (const size_t column : manifest.data_columns()) names.push_back(manifest.header()[column]);
+    return names;
+  }
+
   /// The only column to learn from of a multilabel file; empty: there are several, or another task.
   std::string only_column(const std::string& split) const {
     if (options_.task != config::TaskKind::multilabel) return "";
-    const CsvManifest manifest = opened(split);
+    CsvManifest manifest = opened(split);
     std::vector<std::string> columns = named_columns(options_.csv_label);
-    if (columns.empty()) columns = manifest.header();
+    if (columns.empty()) columns = names_of(manifest);
     columns.erase(std::remove(columns.begin(), columns.end(), manifest.header()[manifest.path_column()]),
                   columns.end());
     return columns.size() == 1 ? columns.front() : "";
@@ -168,7 +208,8 @@ class CsvTargetLayout : public Layout {
     const size_t column = manifest.column(name);
     while (manifest.next()) {
       const std::string& text = manifest.field(column);
-      if (!text.empty() && !is_number(text)) return name;
+      float flag = 0;
+      if (!is_missing(text) && !is_number(text) && !reads_flag(text, flag)) return name;
     }
     return "";
   }
@@ -178,6 +219,7 @@ class CsvTargetLayout : public Layout {
     const size_t place = manifest.column(column);
     size_t best = std::size(kTagSeparators);
     while (manifest.next()) {
+      if (is_python_list(manifest.field(place))) continue;
       for (size_t i = 0; i < best; ++i) {
         if (manifest.field(place).find(kTagSeparators[i]) != std::string::npos) best = i;
       }
@@ -219,17 +261,18 @@ class CsvTargetLayout : public Layout {
     const std::string& text = row.field(column);
     const auto refuse = [&](const char* wanted) {
       row.fail(core::format("{} '{}' is not {}", core::printable(name), core::printable(text), wanted),
-               is_decimal_comma(text) ? "numbers have a decimal point: 0.25, not 0,25" : hint_for(options_.task));
+               is_decimal_comma(text) ? "numbers have a decimal point: 0.25, not 0,25"
+               : text[0] == '-' && options_.task == config::TaskKind::multilabel
+                   ? "write 0 for -1 where absent labels are -1; where -1 is uncertain, choose 0 or 1 for it"
+                   : hint_for(options_.task));
     };
     if (options_.task == config::TaskKind::multilabel) {
-      if (text.empty()) {
+      if (is_missing(text)) {
         notes.count("cells without a number, taken for 0", core::format("{} of {}", name, row.path()));
         return 0.0F;
       }
       float flag = -1;
-      const auto [flag_end, flag_error] = std::from_chars(text.data(), text.data() + text.size(), flag);
-      const bool is_flag = flag_error == std::errc() && flag_end == text.data() + text.size();
-      if (!is_flag || (flag != 0.0F && flag != 1.0F)) refuse("0 or 1");
+      if (!reads_flag(text, flag)) refuse("0 or 1");
       return flag;
     }
     float value = 0;

@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "data/region_of_interest.h"
 #include "data/source.h"
-#include "data/storage/sample_file.h"
+#include "data/storage/byte_reader.h"
 #include "data/storage/staged_files.h"
 #include "data/storage/tree_walk.h"
 
@@ -77,5 +77,20 @@ std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::
 std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std::string> class_names);
 /// Images, or samples of many bands, with numbers to learn: one name per target of the list.
 std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names);
+
+// A part of another source, and the split of a source in two by a hash of the names.
+
+/// (kept, held out): a sample is held out when the hash of its relative name falls below `fraction`, so that
+/// it stays on its side when other samples come or go. Either part may be empty.
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out(
+    const std::shared_ptr<const Source>& whole, double fraction);
+
+/// hold_out() of each class by itself: of its samples those with the lowest hashes are held out, `fraction`
+/// of them, rounded, and at least one of two or more. As hold_out() where there are no classes.
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_stratified(
+    const std::shared_ptr<const Source>& whole, double fraction);
+
+/// At most `most` samples, evenly spaced; the source itself when it has no more.
+std::shared_ptr<const Source> evenly_spaced(const std::shared_ptr<const Source>& whole, int64_t most);
 
 }  // namespace stoker::data

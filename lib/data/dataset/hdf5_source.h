@@ -19,7 +19,7 @@ struct Hdf5SampleFile {
   std::shared_ptr<const StagedFiles> staged;  ///< the copy that is read, if any: it goes with the source
 };
 
-/// What a source is made of.
+/// The parts of a source.
 struct Hdf5Samples {
   std::vector<Hdf5SampleFile> files;  ///< the samples of one behind those of the other
   SampleShape shape;                  ///< of a sample, as the network gets it

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the annotation files of public head pose data say: angles in degrees, and where the face is.
+// The annotation files of public head pose data: angles in degrees, and where the face is.
 #pragma once
 
 #include <array>
 #include <string>
 #include <string_view>
 
-#include "data/region_of_interest.h"
+#include "data/source.h"
 
 namespace stoker::data {
 

@@ -10,8 +10,8 @@
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
 #include "data/container/mat_file.h"
+#include "data/dataset/csv_manifest.h"
 #include "data/dataset/file_source.h"
-#include "data/dataset/label_manifest.h"
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/worker_pool.h"
-#include "data/image/pixels/convert.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 namespace {
@@ -29,7 +29,7 @@ class PixelReader {
     SampleContent content;
     std::string cause = source_.read(sample, buffer_, content);
     if (!cause.empty()) return cause;
-    if (content.element != Element::uint8) return "samples are no bytes";
+    if (content.element != Element::uint8) return "samples are not bytes";
     if (!content.is_pixels()) {
       cause = decode_image(content.bytes, content.size, channels_, limits_, decoded_);
       if (!cause.empty()) return cause;
@@ -58,13 +58,13 @@ class PixelReader {
   ImageBuffer decoded_;
 };
 
-/// What of the transform or of the kind of samples is in the way.
+/// The reason, in the transform or the kind of samples, why this is not possible.
 std::string obstacle_of(const Source& source, const TransformPlan& plan) {
   if (holds_videos(source) || plan.shape.frames > 0) return "samples are videos";
-  if (plan.shape.element != Element::uint8) return "samples are no bytes";
+  if (plan.shape.element != Element::uint8) return "samples are not bytes";
   if (plan.training && plan.train_crop == config::TrainCrop::random_resized) return "train-crop random-resized resizes";
-  if (plan.augment.does_anything()) return "images are changed besides cropping and mirroring";
-  if (plan.masks.does_anything()) return "samples are masked";
+  if (plan.augment.is_active()) return "images are changed besides cropping and mirroring";
+  if (plan.masks.is_active()) return "samples are masked";
   if (source.region(0).width > 0) return "images are cropped to a part that matters";
   return "";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A data set whose pixels stay on the device: batches are cut out of them there, as recipes say. For images of one size
+// A data set whose pixels stay on the device: batches are cut out of them there, by recipes. For images of one size
 // that training neither resizes nor changes besides cropping and mirroring.
 #pragma once
 

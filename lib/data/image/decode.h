@@ -7,7 +7,7 @@
 #include <string>
 
 #include "data/image/pixels/image_buffer.h"
-#include "data/storage/file_kind.h"
+#include "data/storage/byte_reader.h"
 
 namespace stoker::data {
 

@@ -9,7 +9,7 @@
 
 #include "core/format.h"
 #include "data/image/decoders.h"
-#include "data/image/pixels/convert.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 namespace {
@@ -37,13 +37,13 @@ class GifFrame {
     int error = 0;
     gif_.reset(DGifOpen(&bytes_, read_gif_bytes, &error));
     if (gif_ == nullptr) {
-      problem_ = text_of(error);
+      problem_ = text_of(error, bytes_);
       return;
     }
     find_frame();
   }
   const std::string& problem() const { return problem_; }
-  /// Of all frames, which a first frame that reaches beyond it widens.
+  /// The size of all frames, which a first frame that reaches beyond it widens.
   int width() const { return std::max(gif_->SWidth, gif_->Image.Left + gif_->Image.Width); }
   int height() const { return std::max(gif_->SHeight, gif_->Image.Top + gif_->Image.Height); }
 
@@ -54,7 +54,7 @@ class GifFrame {
     for (size_t pass = 0; pass < (image.Interlace ? kFirst.size() : 1); ++pass) {
       for (int y = image.Interlace ? kFirst[pass] : 0; y < image.Height; y += image.Interlace ? kStep[pass] : 1) {
         uint8_t* const row = canvas.data() + int64_t{image.Top + y} * width() + image.Left;
-        if (DGifGetLine(gif_.get(), row, image.Width) == GIF_ERROR) return text_of(gif_->Error);
+        if (DGifGetLine(gif_.get(), row, image.Width) == GIF_ERROR) return text_of(gif_->Error, bytes_);
       }
     }
     return "";
@@ -65,9 +65,8 @@ class GifFrame {
     const ColorMapObject* const map = gif_->Image.ColorMap != nullptr ? gif_->Image.ColorMap : gif_->SColorMap;
     for (int i = 0; i < 256; ++i) {
       uint8_t* const colour = table.data() + static_cast<size_t>(i) * 4;
-      if (map == nullptr) {
-        std::fill_n(colour, 3, static_cast<uint8_t>(i));
-      } else if (i < map->ColorCount) {
+      std::fill_n(colour, 3, static_cast<uint8_t>(i));  // beyond the map, as in Pillow
+      if (map != nullptr && i < map->ColorCount) {
         colour[0] = map->Colors[i].Red;
         colour[1] = map->Colors[i].Green;
         colour[2] = map->Colors[i].Blue;
@@ -79,9 +78,11 @@ class GifFrame {
   uint8_t index_outside() const { return static_cast<uint8_t>(std::max(transparent_, 0)); }
 
  private:
-  static std::string text_of(int error) {
+  static std::string text_of(int error, const GifBytes& bytes) {
     const char* const text = GifErrorString(error);
-    return core::format("damaged GIF: {}", text == nullptr ? "cut short" : text);
+    const bool is_cut = text == nullptr || bytes.at >= bytes.file->size();
+    if (is_cut || error != D_GIF_ERR_READ_FAILED) return core::format("damaged GIF: {}", is_cut ? "cut short" : text);
+    return "GIF whose codes giflib does not read; convert it: convert 'FILE[0]' FILE.png";
   }
 
   void find_frame() {
@@ -106,7 +107,7 @@ class GifFrame {
       }
     }
   }
-  void fail() { problem_ = text_of(gif_->Error); }
+  void fail() { problem_ = text_of(gif_->Error, bytes_); }
 
   GifBytes bytes_;
   std::unique_ptr<GifFileType, void (*)(GifFileType*)> gif_;

@@ -9,7 +9,7 @@
 
 #include "core/format.h"
 #include "data/image/decoders.h"
-#include "data/image/pixels/convert.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 namespace {
@@ -34,7 +34,7 @@ struct BmpHeader {
   std::array<uint32_t, 4> masks{};  ///< red, green, blue, alpha
 };
 
-/// Of one channel of a pixel of 16 or 32 bits.
+/// The mask of one channel of a pixel of 16 or 32 bits.
 struct Mask {
   explicit Mask(uint32_t bits) : mask(bits) {
     while (bits != 0 && (bits & 1) == 0) {
@@ -46,7 +46,8 @@ struct Mask {
   uint8_t of(uint32_t pixel) const {
     if (largest == 0) return 0;
     const uint64_t value = (pixel & mask) >> shift;
-    return static_cast<uint8_t>(largest == 255 ? value : (value * 255 + largest / 2) / largest);
+    // Few bits are rounded down, as in Pillow.
+    return static_cast<uint8_t>((value * 255 + (largest > 255 ? largest / 2 : 0)) / largest);
   }
   uint32_t mask = 0, largest = 0;
   int shift = 0;
@@ -107,7 +108,10 @@ std::string parse_bmp(const ByteView& file, BmpHeader& bmp) {
     if (bmp.colours > 65536) return core::format("damaged BMP: a palette of {} colours", bmp.colours);
     if (!file.has(bmp.palette_at, bmp.colours * bmp.colour_bytes)) return "BMP cut short inside its palette";
   }
-  if (bmp.pixels_at == 0) bmp.pixels_at = bmp.palette_at + bmp.colours * bmp.colour_bytes;
+  // Some writers leave the place of the pixels out, or forget the palette in it.
+  if (bmp.pixels_at == 0 || (bmp.bits <= 8 && bmp.pixels_at == bmp.palette_at)) {
+    bmp.pixels_at = bmp.palette_at + bmp.colours * bmp.colour_bytes;
+  }
   return "";
 }
 
@@ -121,6 +125,8 @@ std::string unpack_rle(const ByteView& file, const BmpHeader& bmp, std::vector<u
     ++x;
   };
   for (uint64_t at = bmp.pixels_at; y < bmp.height;) {
+    // One more than a row has is what some writers make of an odd width.
+    if (x > bmp.width + 1) return "damaged BMP: a row of it has more pixels than the image is wide";
     if (!file.has(at, 2)) {
       // The end mark of the last row is missing where all pixels are there.
       return y + 1 == bmp.height && x >= bmp.width ? "" : core::format("BMP cut short: {} bytes", file.size());
@@ -156,7 +162,8 @@ class BmpRows {
  public:
   BmpRows(const ByteView& file, const BmpHeader& bmp) : file_(file), bmp_(bmp) {
     for (size_t i = 0; i < 4; ++i) masks_.emplace_back(bmp.masks[i]);
-    palette_.assign(256 * 3, 0);
+    palette_.resize(256 * 3);
+    for (size_t i = 0; i < palette_.size(); ++i) palette_[i] = static_cast<uint8_t>(i / 3);  // beyond it, as in Pillow
     for (uint64_t i = 0; i < std::min<uint64_t>(bmp.colours, 256); ++i) {
       for (uint64_t c = 0; c < 3; ++c) {
         palette_[i * 3 + c] = static_cast<uint8_t>(file.u8(bmp.palette_at + i * bmp.colour_bytes + 2 - c));
@@ -218,7 +225,7 @@ std::string next_word(const ByteView& file, uint64_t& at) {
     const uint32_t byte = file.u8(at);
     if (byte == '#') {
       while (file.has(at + 1, 1) && file.u8(at) != '\n' && file.u8(at) != '\r') ++at;
-      if (!word.empty()) return word;
+      if (!word.empty()) return ++at, word;  // the end of the line ends the word
     } else if (!is_blank(byte)) {
       word += static_cast<char>(byte);
     } else if (!word.empty()) {

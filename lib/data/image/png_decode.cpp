@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PNG through libpng itself: what it reports goes into the message of the file.
 #include <png.h>
+#include <zlib.h>
 
 #include <csetjmp>
 #include <cstdio>
@@ -10,8 +11,8 @@
 
 #include "core/format.h"
 #include "data/image/decoders.h"
-#include "data/image/pixels/convert.h"
-#include "data/image/png_chunks.h"
+#include "data/image/pixels/image_buffer.h"
+#include "data/storage/byte_reader.h"
 
 namespace stoker::data {
 namespace {
@@ -44,14 +45,30 @@ void read_png_bytes(png_structp png, png_bytep out, size_t count) {
   session.at += count;
 }
 
+/// A number beyond the colours is a gray, as in Pillow.
+void extend_palette(PngSession& session) {
+  png_colorp colours = nullptr;
+  int count = 0;
+  const int whole = 1 << png_get_bit_depth(session.png, session.info);
+  if (png_get_PLTE(session.png, session.info, &colours, &count) == 0 || count >= whole) return;
+  png_color all[256];
+  for (int i = 0; i < whole; ++i) {
+    const auto gray = static_cast<png_byte>(i);
+    all[i] = i < count ? colours[i] : png_color{gray, gray, gray};
+  }
+  png_set_PLTE(session.png, session.info, all, whole);
+}
+
 /// False: an error came up, whose message stands in the session. The same holds below.
 bool start_png(PngSession& session) {
   if (setjmp(session.on_error) != 0) return false;
   png_structp const png = session.png;
   png_set_read_fn(png, &session, read_png_bytes);
+  png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);  // some writers promise less than they use
   png_read_info(png, session.info);
   const int kind = png_get_color_type(png, session.info);
   if (kind == PNG_COLOR_TYPE_PALETTE) {
+    extend_palette(session);
     png_set_palette_to_rgb(png);
     if (png_get_valid(png, session.info, PNG_INFO_tRNS) != 0) png_set_tRNS_to_alpha(png);
   }
@@ -122,6 +139,32 @@ std::string decode_png(const ByteView& file, const ImageHeader& header, int chan
     if (from != to) convert_row(from, header.width, session.samples, true, channels, to);
   }
   return "";
+}
+
+std::string keep_pixel_chunks(const uint8_t* bytes, uint64_t size, std::vector<uint8_t>& kept) {
+  constexpr uint64_t kSignature = 8, kFrame = 12;  // a chunk's length, name and checksum
+  const ByteView file(bytes, size);
+  kept.assign(bytes, bytes + kSignature);
+  bool has_pixels = false;
+  for (uint64_t at = kSignature;;) {
+    const uint64_t length = file.big32(at);
+    const auto is = [&](const char* name) { return file.matches(at + 4, name); };
+    if (!file.has(at, kFrame) || !file.has(at, kFrame + length)) {
+      if (has_pixels && !is("IDAT")) return "";  // all pixels may be there: their decoder finds out
+      return core::format("PNG cut short at byte {}", size);
+    }
+    if (is("IHDR") || is("PLTE") || is("tRNS") || is("IDAT") || is("IEND")) {
+      const auto checksum = ::crc32(0, bytes + at + 4, static_cast<uInt>(length + 4));
+      if (checksum != file.big32(at + 8 + length)) {
+        return core::format("PNG chunk {} at byte {} is damaged: its checksum does not match",
+                            std::string(bytes + at + 4, bytes + at + 8), at);
+      }
+      kept.insert(kept.end(), bytes + at, bytes + at + kFrame + length);
+      has_pixels = has_pixels || is("IDAT");
+      if (is("IEND")) return has_pixels ? "" : "PNG without pixels";
+    }
+    at += kFrame + length;
+  }
 }
 
 }  // namespace stoker::data

@@ -6,7 +6,7 @@
 
 #include "core/format.h"
 #include "data/image/decoders.h"
-#include "data/image/pixels/convert.h"
+#include "data/image/pixels/image_buffer.h"
 #include "data/image/tiff/tiff_file.h"
 
 namespace stoker::data {
@@ -42,7 +42,7 @@ std::string converted_by(const std::string& what,
   return core::format("TIFF of {} is not read; convert it: {}", what, command);
 }
 
-/// What makes no picture of 1, 3 or 4 channels.
+/// The reason why a file gives no picture of 1, 3 or 4 channels.
 std::string unread_tiff(const TiffDirectory& tiff) {
   const char* const colours = colour_name(tiff.colour_kind);
   if (colours != nullptr) {
@@ -181,7 +181,7 @@ class SampleReader8 {
   double lowest_ = 0, highest_ = 0;
 };
 
-/// Rows of 8-bit samples to gray or RGB, as the colours of the file say.
+/// Rows of 8-bit samples to gray or RGB, by the colours of the file.
 class ColourMeaning {
  public:
   ColourMeaning(const TiffFile& file, int channels) : tiff_(file.directory()), channels_(channels) {

@@ -256,9 +256,9 @@ void Loader::Impl::wait_until_ready(int64_t batch_index, bool may_stop) {
   const core::MutexLock lock(mutex);
   if (batch_index != last_awaited_batch) {  // not after an interruption
     last_awaited_batch = batch_index;
-    ++asked;
-    ready_when_asked += ready_batches();
-    empty_when_asked += is_filled(batch_index) ? 0 : 1;
+    ++requested;
+    ready_when_requested += ready_batches();
+    empty_when_requested += is_filled(batch_index) ? 0 : 1;
   }
   while (!is_filled(batch_index)) {
     batch_ready.wait_for(mutex, kStopPoll);
@@ -297,7 +297,7 @@ void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
     const bool has_changed = entry.reason.find("changed since the scan") != std::string::npos;
     throw core::Error(core::ErrorKind::data, "bad image " + text,
                       has_changed ? "the file was touched or written during the run: run the same command again"
-                                  : "repair or remove the file, or go on without such images: --on-bad-image skip; a "
+                                  : "repair or remove the file, or skip such images: --on-bad-image skip; a "
                                     "damaged JPEG as its decoder repairs it: --on-bad-image repair");
   }
   if (known == bad.end()) add_bad(entry);

@@ -12,11 +12,29 @@
 #include <vector>
 
 #include "data/loader/loader_stats.h"
-#include "data/loader/sample_recipe.h"
 #include "data/source.h"
 #include "data/transform/transform.h"
 
 namespace stoker::data {
+
+// The recipe of a sample whose pixels are on the device already: which one, where its window begins, mirrored or
+// not.
+
+/// How images lie where they stay: all of one size, within a border of zeros.
+struct StoredImages {
+  int height = 0, width = 0;  ///< pixels, without the border
+  int border = 0;             ///< pixels on each side
+};
+
+/// A row of a batch instead of pixels; the window has the size of the plan's shape.
+struct SampleRecipe {
+  int32_t sample = 0;
+  int32_t top = 0, left = 0;  ///< of the window in the stored image, its border included
+  int32_t flip = 0;           ///< 1: mirrored
+};
+
+/// The shape of a row that holds a recipe: 4 numbers, as bytes.
+constexpr SampleShape recipe_shape() { return {0, 1, sizeof(SampleRecipe), 1, Element::uint8}; }
 
 // In which order an epoch visits the samples: a pure function of its arguments, hence the same for any number
 // of workers and after any resume.
@@ -52,9 +70,9 @@ struct LoaderSettings {
   bool pin_memory = false;      ///< page-locked buffers, for copies that overlap
   bool shuffle = false;
   int64_t shuffle_buffer = 0;   ///< images that are shuffled among each other; 0: all
-  bool class_balanced = false;  ///< with shuffle: every class equally often; see balanced_order.h
+  bool class_balanced = false;  ///< with shuffle: every class equally often
   bool drop_last = false;
-  /// Of which batches an epoch consists here, and in which order; none: of all, in order. Where several processes train
+  /// The batches of an epoch here, and their order; none: of all, in order. Where several processes train
   /// together, each reads its share.
   std::optional<std::vector<int64_t>> own_batches;
   uint64_t seed = 0;
@@ -68,7 +86,7 @@ struct LoaderSettings {
 /// One batch in host memory. The tensors are views of a buffer: valid until the batch is released.
 struct HostBatch {
   torch::Tensor images;          ///< uint8, float16 or float32 [n, H, W, C], clips [n, T, H, W, C], contiguous; pinned
-                                 ///< when asked for. Or uint8 [n, 1, 16, 1]: recipes
+                                 ///< when requested. Or uint8 [n, 1, 16, 1]: recipes
   torch::Tensor labels;          ///< int64 [n]; -1 where there are none
   torch::Tensor targets;         ///< float32 [n, num_targets of the source]
   std::vector<int64_t> samples;  ///< [n] source indices, for predictions and error reports
@@ -88,8 +106,7 @@ class Loader {
  public:
   Loader(std::shared_ptr<const Source> source, TransformPlan plan, LoaderSettings settings);
   ~Loader();
-  Loader(const Loader&) = delete;
-  Loader& operator=(const Loader&) = delete;
+  Loader& operator=(Loader&&) = delete;  // not copied, not moved
 
   int64_t batches_per_epoch() const;             ///< of all, whatever this loader's own are
   int64_t images_per_epoch() const;              ///< all, less a dropped last batch
@@ -100,7 +117,7 @@ class Loader {
   /// The next batch in order; false after the last. Returned batches must be released in order; at most
   /// max(2, prefetch_factor) may be held at once. Bad images throw Error{data} with path and reason, or, when
   /// skipped, are left out of the batch (later rows move up; a batch of bad images alone has no rows) and
-  /// recorded. After an error the same batch can be asked for again.
+  /// recorded. After an error the same batch can be requested again.
   /// With `may_stop` it polls stop requests while waiting and throws core::StopRequested; without, it waits
   /// on: an optimizer update that has consumed its first batch must get the others.
   bool next(HostBatch& batch, bool may_stop = true);
@@ -116,7 +133,7 @@ class Loader {
   /// All bad samples met so far, by sample index. Restoring them skips the decode, not the decision.
   std::vector<BadSample> bad_samples() const;
   void restore_bad_samples(const std::vector<BadSample>& known);
-  /// What other loaders have met, each with its share of the batches: counts as if this one had. Throws Error{data}
+  /// Bad images of other loaders, each with its share of the batches: counts as if this one had. Throws Error{data}
   /// when that makes more than max_bad.
   void add_bad_samples(const std::vector<BadSample>& of_others);
   int64_t bad_count() const;

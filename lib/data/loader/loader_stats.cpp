@@ -43,9 +43,9 @@ LoaderStats Loader::Impl::stats() const {
   result.batches_capacity = static_cast<int64_t>(buffers.size());
   result.num_workers = static_cast<int>(settings.num_workers);
   result.cache_bytes = source->memory().cached_bytes;
-  result.batches_asked_for = asked.load();
-  result.ready_when_asked = ready_when_asked.load();
-  result.empty_when_asked = empty_when_asked.load();
+  result.batches_requested = requested.load();
+  result.ready_when_requested = ready_when_requested.load();
+  result.empty_when_requested = empty_when_requested.load();
   for (std::thread& thread : threads) result.worker_cpu_seconds += cpu_seconds_of(thread.native_handle());
   const core::MutexLock lock(mutex);
   for (const BatchBuffer& buffer : buffers) {

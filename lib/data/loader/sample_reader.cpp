@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "data/image/pixels/convert.h"
-#include "data/resample/resized_rows.h"
+#include "data/image/pixels/image_buffer.h"
+#include "data/resample/resample.h"
 
 namespace stoker::data {
 namespace {
@@ -70,7 +70,7 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
     if (reason.empty()) continue;
     return videos_ == nullptr ? reason : core::printable(videos_->frame_name(sample, frame)) + ": " + reason;
   }
-  if (plan_.masks.does_anything()) {
+  if (plan_.masks.is_active()) {
     const StageTimer timer("augment", times.augment);
     mask_spectrogram(plan_.masks, key, plan_.shape, whole_row);
   }
@@ -111,7 +111,7 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
   } else {
     write_pixels(content, source_.region(sample), rng, geometry, row, times);
   }
-  if (plan_.augment.does_anything()) {
+  if (plan_.augment.is_active()) {
     const StageTimer timer("augment", times.augment);
     const SquareImage image{row, plan_.out_width(), plan_.channels()};
     augment(plan_.augment, key, image, augment_scratch_);
@@ -136,7 +136,7 @@ void SampleReader::write_recipe(int64_t sample, const SampleKey& key, SampleGeom
   std::memcpy(row, &recipe, sizeof recipe);
 }
 
-/// Numbers that are no bytes stay as they are.
+/// Numbers that are not bytes are not changed.
 std::string SampleReader::copy_numbers(const SampleContent& content, uint8_t* row, StageTimes& times) const {
   const SampleShape& shape = plan_.shape;
   if (content.height != shape.height || content.width != shape.width || content.channels != shape.channels ||
@@ -162,7 +162,7 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Regi
     Region region{geometry.left, geometry.top, geometry.width, geometry.height};
     if (!geometry.keeps_size() && can_decode_rows(header, region)) {
       reason = write_as_decoded(content, geometry, row, times);
-      give_back_scratch(content.size);
+      release_scratch(content.size);
       return reason;
     }
     reason = decode_region(content.bytes, content.size, plan_.channels(), limits_, header, region, image_);
@@ -171,7 +171,7 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Regi
     within.top -= region.top;
   }
   transform_image(image_.pixels.data(), image_.height, image_.width, within, row, times);
-  give_back_scratch(content.size);
+  release_scratch(content.size);
   return "";
 }
 
@@ -184,8 +184,8 @@ std::string SampleReader::write_as_decoded(const SampleContent& content, const S
   return reason;
 }
 
-/// What a worker keeps does then not grow with the number of workers times the largest image.
-void SampleReader::give_back_scratch(uint64_t encoded_bytes) {
+/// The memory of a worker does then not grow with the number of workers times the largest image.
+void SampleReader::release_scratch(uint64_t encoded_bytes) {
   constexpr size_t kUsualFile = 128 << 10;  // bytes; filled with zeros when it is new
   const int64_t pixels = int64_t{image_.height} * image_.width * image_.channels;
   give_back(image_.pixels, static_cast<size_t>(pixels));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one worker does with one sample: read, look at the header, draw the geometry, decode, write the row; for a
+// The work of one worker on one sample: read, look at the header, draw the geometry, decode, write the row; for a
 // clip so for each of its frames.
 #pragma once
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "data/image/decode.h"
-#include "data/loader/sample_recipe.h"
-#include "data/loader/stage_times.h"
+#include "data/loader/loader.h"
+#include "data/loader/loader_stats.h"
 #include "data/source.h"
 #include "data/transform/transform.h"
 
@@ -31,7 +31,7 @@ class SampleReader {
   std::string read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row, float* targets, StageTimes& times);
 
  private:
-  /// What was drawn for an image, and the size that it was drawn for.
+  /// The draw for an image, and the size that it is for.
   struct Drawn {
     SampleGeometry geometry;
     int width = 0, height = 0;
@@ -46,10 +46,10 @@ class SampleReader {
   std::string copy_numbers(const SampleContent& content, uint8_t* row, StageTimes& times) const;
   std::string write_encoded(const SampleContent& content, const RegionOfInterest& roi, core::Rng& rng,
                             SampleGeometry& geometry, uint8_t* row, StageTimes& times);
-  /// Of a JPEG: resized row by row as it is decoded.
+  /// For a JPEG: resized row by row as it is decoded.
   std::string write_as_decoded(const SampleContent& content, const SampleGeometry& geometry, uint8_t* row,
                                StageTimes& times);
-  void give_back_scratch(uint64_t encoded_bytes);
+  void release_scratch(uint64_t encoded_bytes);
   void transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry, uint8_t* row,
                        StageTimes& times);
   void write_pixels(const SampleContent& content, const RegionOfInterest& roi, core::Rng& rng, SampleGeometry& geometry,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/pack/pack.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
@@ -9,7 +10,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "data/pack/pack_split.h"
-#include "data/pack/shard_writer.h"
+#include "data/shard/shard_scan.h"
 
 namespace stoker::data {
 namespace {
@@ -26,7 +27,7 @@ bool is_all_there(const std::string& directory, const std::string& split, const 
 }
 
 /// Decides about what stands in the folder already: complete splits of the same classes stay, unfinished ones
-/// are gone on with or replaced.
+/// are continued or replaced.
 PackManifest manifest_to_continue(const std::vector<SplitToPack>& splits, const PackSettings& settings) {
   const std::string directory = core::printable(settings.directory);
   PackManifest manifest = read_pack_manifest(settings.directory).value_or(PackManifest());
@@ -99,6 +100,118 @@ PackReport pack(const std::vector<SplitToPack>& splits, const PackSettings& sett
     job.report.bytes += packed.bytes;
   }
   return job.report;
+}
+
+// Looking at packed shards as a whole: indexes that are missing, and whether everything is as it was written.
+
+namespace {
+
+std::vector<std::string> archives_of(const std::string& directory) {
+  std::vector<std::string> paths = archives_in(directory);
+  if (!paths.empty()) return paths;
+  throw core::Error(core::ErrorKind::no_input, core::printable(directory) + " holds no shards",
+                    "a shard is a file called <split>-000000.tar");
+}
+
+ShardLabels labels_of(const std::string& directory) {
+  return ShardLabels(read_classes_file(directory).value_or(std::vector<std::string>()));
+}
+
+/// "" or how an index differs from what the archive holds.
+std::string difference(const ShardIndex& index, const ShardIndex& found) {
+  if (index.shard_bytes != found.shard_bytes) {
+    return core::format("has {} bytes, its index gives {}", found.shard_bytes, index.shard_bytes);
+  }
+  if (index.entries.size() != found.entries.size()) {
+    return core::format("holds {} images, its index gives {}", found.entries.size(), index.entries.size());
+  }
+  for (size_t i = 0; i < index.entries.size(); ++i) {
+    const ShardEntry &a = index.entries[i], &b = found.entries[i];
+    if (a.offset != b.offset || a.size != b.size || a.label != b.label || index.name(i) != found.name(i)) {
+      return core::format("image {} ({}) differs from its index entry", i, core::printable(found.name(i)));
+    }
+  }
+  if (!index.shard_digest.empty() && index.shard_digest != found.shard_digest) {
+    return "is damaged: its digest is not that of its index";
+  }
+  return "";
+}
+
+ShardIndex read_whole(const std::string& path, const ShardLabels& labels, ScanNotes& notes) {
+  const FileBytes file(path);
+  ShardIndex index = scan_shard(file, labels, notes);
+  index.shard_digest = digest_of(file);
+  return index;
+}
+
+/// "" or what is wrong with one shard.
+std::string verify_shard(const std::string& path, const ShardLabels& labels, ScanNotes& notes, VerifyReport& report) {
+  try {
+    const ShardIndex found = read_whole(path, labels, notes);
+    report.images += static_cast<int64_t>(found.entries.size());
+    report.bytes += found.shard_bytes;
+    ++report.shards;
+    if (!core::file_exists(index_path_of(path))) {
+      notes.count("shards without an index", path);
+      return "";
+    }
+    const std::string problem = difference(read_shard_index(index_path_of(path)), found);
+    return problem.empty() ? "" : core::printable(path) + " " + problem;
+  } catch (const core::Error& error) {
+    if (error.kind() != core::ErrorKind::data) throw;
+    return error.what();
+  }
+}
+
+}  // namespace
+
+IndexReport write_missing_indexes(const std::string& directory,
+                                  const std::function<void(const std::string&)>& on_shard) {
+  const std::vector<std::string> paths = archives_of(directory);
+  const core::LockFile lock(directory + "/.lock", "folder", "wait for it, or stop it");
+  const ShardLabels labels = labels_of(directory);
+  IndexReport report;
+  ScanNotes notes;
+  for (const std::string& path : paths) {
+    on_shard(path);
+    const std::optional<ShardIndex> present = index_of_finished(path);
+    const ShardIndex found = read_whole(path, labels, notes);
+    if (present) {
+      if (const std::string problem = difference(*present, found); !problem.empty()) {
+        throw core::Error(core::ErrorKind::data, core::printable(path) + " " + problem,
+                          "get the archive again; if the archive is right, remove its index first");
+      }
+      ++report.kept;
+      continue;
+    }
+    core::write_file_atomically(index_path_of(path), shard_index_text(found), /*durable=*/true);
+    ++report.written;
+  }
+  report.notes = notes.lines();
+  return report;
+}
+
+VerifyReport verify_pack(const std::string& directory, const std::function<void(const std::string&)>& on_shard) {
+  VerifyReport report;
+  ScanNotes notes;
+  const ShardLabels labels = labels_of(directory);
+  for (const std::string& path : archives_of(directory)) {
+    on_shard(path);
+    if (std::string problem = verify_shard(path, labels, notes, report); !problem.empty()) {
+      report.problems.push_back(std::move(problem));
+    }
+  }
+  for (const auto& [name, packed] : read_pack_manifest(directory).value_or(PackManifest())) {
+    const std::vector<std::string> shards = shards_in(directory, name);
+    const std::string split = core::printable(name);
+    if (!packed.complete) report.problems.push_back(core::format("split '{}' is not packed to its end", split));
+    if (packed.complete && static_cast<int64_t>(shards.size()) != packed.shards) {
+      report.problems.push_back(
+          core::format("split '{}' has {} shards, pack.json gives {}", split, shards.size(), packed.shards));
+    }
+  }
+  report.notes = notes.lines();
+  return report;
 }
 
 }  // namespace stoker::data

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "data/image/contact_sheet.h"
 #include "data/image/jpeg/jpeg_encode.h"
-#include "data/image/opencv_encode.h"
 
 namespace stoker::data {
 namespace {
@@ -23,7 +23,9 @@ std::string ImagePacker::pack(const SampleContent& content, std::vector<uint8_t>
     return reason;
   }
   const bool too_large = recipe_.max_side > 0 && std::max(header.width, header.height) > recipe_.max_side;
-  if (!content.is_pixels() && !too_large && recipe_.quality == 0) {
+  // The range is applied to images that are resized: the others must not be read over another one later.
+  const bool is_narrowed = recipe_.max_side > 0 && recipe_.limits.range.is_set() && header.bits > 8;
+  if (!content.is_pixels() && !too_large && !is_narrowed && recipe_.quality == 0) {
     format = header.format;
     file.clear();
     if (recipe_.progressive_to_baseline && format == ImageFormat::jpeg) {

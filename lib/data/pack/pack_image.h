@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packing does to one image: nothing, a smaller or re-encoded image, or a lossless change of coding.
+// Packing of one image: no change, a smaller or re-encoded image, or a lossless change of coding.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class ImagePacker {
   /// On success returns "" and sets `file` and its `format`; else returns why the image is bad. Images that
   /// the recipe leaves alone keep their bytes; their header is looked at, their pixels are not. Resized
   /// images are JPEGs of quality 90 where they were JPEGs, else PNGs; pixels without a file become a PNG.
-  /// What is decoded has the meaning that decode_image() gives it: upright, 8 bits, gray or RGB.
+  /// Decoded pixels are those of decode_image(): upright, 8 bits, gray or RGB.
   std::string pack(const SampleContent& content, std::vector<uint8_t>& file, ImageFormat& format);
 
  private:

@@ -2,9 +2,12 @@
 #include "data/pack/pack_split.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <unordered_map>
@@ -15,12 +18,12 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/system/file_system.h"
 #include "core/system/mutex.h"
 #include "core/system/stop_signal.h"
 #include "core/system/worker_pool.h"
+#include "data/container/tar_reader.h"
 #include "data/image/decode.h"
-#include "data/pack/shard_writer.h"
-#include "data/shard/shard_name.h"
 #include "data/shard/shard_scan.h"
 #include "data/source.h"
 
@@ -111,8 +114,7 @@ class InOrder {
     }
   }
   ~InOrder() { quit(); }
-  InOrder(const InOrder&) = delete;
-  InOrder& operator=(const InOrder&) = delete;
+  InOrder& operator=(InOrder&&) = delete;  // not copied, not moved
 
   /// The next result, valid until the next call; nullptr at the end. Rethrows what the work threw; throws
   /// core::StopRequested while it waits.
@@ -322,7 +324,7 @@ class SplitPacker {
     const std::string text = core::format("{}: {}", core::printable(source_.name(index)), reason);
     if (settings_.on_bad_image != config::OnBadImage::skip) {
       throw core::Error(core::ErrorKind::data, "bad image " + text,
-                        "repair or remove the file, or go on without such images: --on-bad-image skip");
+                        "repair or remove the file, or skip such images: --on-bad-image skip");
     }
     count_bad(text);
     core::log_warning("left out a bad image ({} of at most {}): {}", report_.bad_images, settings_.max_bad, text);
@@ -355,9 +357,11 @@ class SplitPacker {
 
 std::string pack_identity(const SplitToPack& split, const PackSettings& settings) {
   const PackRecipe& recipe = settings.recipe;
-  return core::hash_hex(core::format("pack 1 split {} of {} shards {} {} side {} quality {} baseline {}", split.name,
+  const ValueRange& range = recipe.limits.range;
+  return core::hash_hex(core::format("pack 1 split {} of {} shards {} {} side {} quality {} baseline {}{}", split.name,
                                      split.source->fingerprint(), settings.shard_images, settings.shard_bytes,
-                                     recipe.max_side, recipe.quality, recipe.progressive_to_baseline));
+                                     recipe.max_side, recipe.quality, recipe.progressive_to_baseline,
+                                     range.is_set() ? core::format(" range {} {}", range.low, range.high) : ""));
 }
 
 std::optional<ShardIndex> index_of_finished(const std::string& shard_path) {
@@ -370,5 +374,77 @@ std::optional<ShardIndex> index_of_finished(const std::string& shard_path) {
 }
 
 PackedSplit pack_split(const SplitToPack& split, PackJob& job) { return SplitPacker(split, job).run(); }
+
+namespace {
+
+constexpr uint64_t kEndBytes = 2 * kTarBlock;
+constexpr char kUnfinishedMark[] = ".unfinished-";
+
+std::string temporary_name(const std::string& path) {
+  const size_t base = path.rfind('/') + 1;
+  return path.substr(0, base) + kUnfinishedMark + path.substr(base);
+}
+
+void append_member(const std::string& name, const void* content, uint64_t size, std::string& bytes) {
+  bytes += tar_header_text(name, size);
+  bytes.append(static_cast<const char*>(content), size);
+  bytes.append(tar_padding(size), '\0');
+}
+
+}  // namespace
+
+void make_members(const std::string& key, const std::string& extension, const std::vector<uint8_t>& image,
+                  ShardMembers& members) {
+  members.bytes.clear();
+  const std::string header = tar_header_text(key + "." + extension, image.size());
+  members.image_at = header.size();
+  members.image_size = static_cast<uint32_t>(image.size());
+  append_member(key + "." + extension, image.data(), image.size(), members.bytes);
+  const std::string label = std::to_string(members.label);
+  append_member(key + ".cls", label.data(), label.size(), members.bytes);
+}
+
+uint64_t closed_shard_bytes(uint64_t bytes) { return bytes + kEndBytes; }
+
+ShardWriter::ShardWriter(std::string path)
+    : path_(std::move(path)), temporary_path_(temporary_name(path_)), file_(temporary_path_) {}
+
+void ShardWriter::add(const ShardMembers& members) {
+  index_.add(at_ + members.image_at, members.image_size, members.label, members.name);
+  file_.write(members.bytes.data(), members.bytes.size());
+  hasher_.add(members.bytes);
+  at_ += members.bytes.size();
+}
+
+uint64_t ShardWriter::finish(uint64_t first_source, uint64_t source_count, const std::string& pack_identity) {
+  const std::string end(kEndBytes, '\0');
+  file_.write(end.data(), end.size());
+  hasher_.add(end);
+  file_.finish();
+  index_.shard_bytes = closed_shard_bytes(at_);
+  index_.first_source = first_source;
+  index_.source_count = source_count;
+  index_.shard_digest = hasher_.hex();
+  index_.pack_identity = pack_identity;
+  std::remove(index_path_of(path_).c_str());  // of a shard that is replaced: it must not meet the new archive
+  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    throw core::errno_error(errno, "replace", core::printable(path_), core::ErrorKind::io);
+  }
+  core::write_file_atomically(index_path_of(path_), shard_index_text(index_), /*durable=*/true);
+  return index_.shard_bytes;
+}
+
+void remove_unfinished_shards(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::vector<core::DirectoryEntry> entries;
+  core::posix_file_system().list(directory, entries);  // a folder that cannot be listed fails where it is written
+  for (const core::DirectoryEntry& entry : entries) {
+    const std::string& name = entry.name;
+    const bool unfinished = name.rfind(kUnfinishedMark, 0) == 0 || name.find(".index.tmp-") != std::string::npos ||
+                            name.rfind("pack.json.tmp-", 0) == 0 || name.rfind("classes.txt.tmp-", 0) == 0;
+    std::error_code ignored;
+    if (unfinished) fs::remove(fs::path(directory) / name, ignored);
+  }
+}
 
 }  // namespace stoker::data

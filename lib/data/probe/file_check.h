@@ -26,7 +26,7 @@ struct FileCheck {
 
 inline constexpr size_t kShownBad = 5;
 
-/// Of a video the first frame is looked at. Throws core::StopRequested, and core::Error{io} when the storage fails.
+/// The first frame of a video is checked. Throws core::StopRequested, and core::Error{io} when the storage fails.
 FileCheck check_files(const Source& source, const FileCheckSettings& settings);
 
 /// "300 of 60,000 samples read, none bad", "all 400 samples read, 3 bad". `what`: "samples", "training samples".

@@ -15,7 +15,7 @@
 #include "core/format.h"
 #include "core/open_retrying.h"
 #include "core/system/stop_signal.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 
 namespace stoker::data {
 namespace {
@@ -64,14 +64,13 @@ class SampleFile {
   ~SampleFile() {
     if (fd_ >= 0) ::close(fd_);
   }
-  SampleFile(const SampleFile&) = delete;
-  SampleFile& operator=(const SampleFile&) = delete;
+  SampleFile& operator=(SampleFile&&) = delete;  // not copied, not moved
 
   bool is_usable() const { return fd_ >= 0 && bytes_ > 0; }
   int64_t bytes() const { return bytes_; }
   void drop() const { ::posix_fadvise(fd_, 0, bytes_, POSIX_FADV_DONTNEED); }
 
-  /// Of what is measured, in the page cache now.
+  /// The bytes of the file that are in the page cache now.
   int64_t cached_bytes() const {
     void* const map = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ, MAP_SHARED, fd_, 0);
     if (map == MAP_FAILED) return 0;

@@ -27,13 +27,13 @@ inline constexpr int64_t kMaxFilesSeen = 20'000;
 struct FileReading {
   int64_t bytes = 0;
   int64_t cached_bytes = 0;        ///< of them in the page cache before
-  int64_t still_cached_bytes = 0;  ///< after the kernel was asked to let go of them
+  int64_t still_cached_bytes = 0;  ///< after the kernel was requested to drop them
   double open_seconds = 0;         ///< first reading: until the first 4 KiB are there
   double first_seconds = 0;        ///< first reading, in all
   double second_seconds = 0;
 };
 
-/// What readings say of a storage, all but files_seen. At least one reading.
+/// The speed of a storage, from readings, all but files_seen. At least one reading.
 StorageSpeed speed_of(const std::vector<FileReading>& readings);
 
 /// Reads for at most about `seconds`. Throws Error{no_input} when the folder cannot be listed or has no file that can

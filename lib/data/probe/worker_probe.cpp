@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
@@ -10,6 +11,8 @@
 #include "core/format.h"
 #include "core/system/stop_signal.h"
 #include "core/system/worker_pool.h"
+#include "core/time/clock.h"
+#include "data/image/jpeg/jpeg_decode.h"
 #include "data/loader/sample_reader.h"
 
 namespace stoker::data {
@@ -34,8 +37,7 @@ class ProbeWorkers {
     }
   }
   ~ProbeWorkers() { finish(); }
-  ProbeWorkers(const ProbeWorkers&) = delete;
-  ProbeWorkers& operator=(const ProbeWorkers&) = delete;
+  ProbeWorkers& operator=(ProbeWorkers&&) = delete;  // not copied, not moved
 
   /// Work that `workers` threads do in a second. A fifth of the time passes before measuring begins.
   double work_per_second(int64_t workers, double seconds) {
@@ -90,7 +92,7 @@ class ProbeWorkers {
     quitting_ = true;
   }
 
-  /// Waits while more threads than asked for would work. False: the thread is to end.
+  /// Waits while more threads than requested would work. False: the thread is to end.
   bool wait_until_awake(int64_t number) {
     if (number < awake_.load(std::memory_order_relaxed) && !quitting_.load(std::memory_order_relaxed)) return true;
     std::unique_lock<std::mutex> lock(mutex_);
@@ -190,6 +192,43 @@ std::string rates_text(const std::vector<WorkerRate>& rates) {
                          text.empty() ? "images/s " : "", rate.workers);
   }
   return text;
+}
+
+DecodeReference::DecodeReference(const Source& source, int channels, const DecodeLimits& limits, int64_t max_images,
+                                 int64_t max_bytes)
+    : channels_(channels), limits_(limits) {
+  const int64_t wanted = std::min(source.size(), max_images);
+  std::vector<uint8_t> buffer;
+  for (int64_t i = 0; i < wanted && bytes_ < max_bytes; ++i) {
+    core::throw_if_stopped();
+    SampleContent content;
+    if (!source.read(i * source.size() / wanted, buffer, content).empty() || content.is_pixels()) continue;
+    std::vector<uint8_t> file(content.bytes, content.bytes + content.size);
+    if (!decode(file).empty()) continue;
+    bytes_ += static_cast<int64_t>(content.size);
+    megapixels_ += 1e-6 * image_.width * image_.height;
+    files_.push_back(std::move(file));
+  }
+}
+
+std::string DecodeReference::decode(const std::vector<uint8_t>& file) {
+  ImageHeader header;
+  std::string reason = read_header(file.data(), file.size(), limits_, header);
+  if (!reason.empty()) return reason;
+  Region whole{0, 0, header.width, header.height};
+  if (header.format != ImageFormat::jpeg || header.orientation != 1) {
+    return decode_region(file.data(), file.size(), channels_, limits_, header, whole, image_);
+  }
+  return decode_jpeg(file.data(), file.size(), channels_, limits_, whole, image_, EntropyStage::libjpeg);
+}
+
+double DecodeReference::decode_all() {
+  const auto begin = std::chrono::steady_clock::now();
+  for (const std::vector<uint8_t>& file : files_) {
+    core::throw_if_stopped();
+    decode(file);
+  }
+  return core::seconds_since(begin);
 }
 
 }  // namespace stoker::data

@@ -53,4 +53,34 @@ int64_t best_workers(const std::vector<WorkerRate>& rates);
 /// "1,020 images/s with 1, 1,930 with 2".
 std::string rates_text(const std::vector<WorkerRate>& rates);
 
+// The reference of a loader: decoding the whole of the same files, one after another, on one thread,
+// with libjpeg as it is.
+
+/// Encoded files in memory. One thread.
+class DecodeReference {
+ public:
+  /// Reads evenly spaced samples: at most `max_images`, and no more than `max_bytes` of them. Samples that
+  /// cannot be read or decoded are left out.
+  DecodeReference(const Source& source, int channels, const DecodeLimits& limits, int64_t max_images = 1000,
+                  int64_t max_bytes = int64_t{256} << 20);
+
+  /// 0 where the source has no encoded files.
+  int64_t images() const { return static_cast<int64_t>(files_.size()); }
+  /// Encoded bytes and pixels of all images.
+  int64_t bytes() const { return bytes_; }
+  double megapixels() const { return megapixels_; }
+  /// Decodes all images once. Returns wall seconds. Throws core::StopRequested.
+  double decode_all();
+
+ private:
+  std::string decode(const std::vector<uint8_t>& file);
+
+  const int channels_;
+  const DecodeLimits limits_;
+  std::vector<std::vector<uint8_t>> files_;
+  int64_t bytes_ = 0;
+  double megapixels_ = 0;
+  ImageBuffer image_;
+};
+
 }  // namespace stoker::data

@@ -12,6 +12,9 @@
 #include "core/text/json.h"
 
 namespace stoker::data {
+
+STOKER_JSON_FIELDS(PackedSplit, complete, shards, images, bytes, bad_images, identity)
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,17 +24,6 @@ constexpr char kFormatName[] = "stoker-pack";
 constexpr int64_t kManifestVersion = 1;
 constexpr uint64_t kMaxManifestBytes = 1 << 20, kMaxClassesBytes = 64 << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-PackedSplit split_from(const core::Json& json) {
-  PackedSplit split;
-  json.at("identity").get_to(split.identity);
-  json.at("complete").get_to(split.complete);
-  json.at("shards").get_to(split.shards);
-  json.at("images").get_to(split.images);
-  json.at("bad_images").get_to(split.bad_images);
-  json.at("bytes").get_to(split.bytes);
-  return split;
-}
 
 }  // namespace
 
@@ -44,9 +36,7 @@ std::optional<PackManifest> read_pack_manifest(const std::string& directory) {
       throw core::Error(core::ErrorKind::data, core::format("{} is not a {} of version {}", core::printable(path),
                                                             kFormatName, kManifestVersion));
     }
-    PackManifest manifest;
-    for (const auto& [name, split] : json.at("splits").items()) manifest.emplace(name, split_from(split));
-    return manifest;
+    return json.at("splits").get<PackManifest>();
   } catch (const core::Json::exception& error) {
     throw core::Error(core::ErrorKind::data, core::format("{}: {}", core::printable(path), error.what()),
                       "pack the data set again into another folder");
@@ -54,14 +44,8 @@ std::optional<PackManifest> read_pack_manifest(const std::string& directory) {
 }
 
 void write_pack_manifest(const std::string& directory, const PackManifest& manifest) {
-  core::Json splits = core::Json::object();
-  for (const auto& [name, split] : manifest) {
-    splits[name] = {{"complete", split.complete}, {"shards", split.shards},         {"images", split.images},
-                    {"bytes", split.bytes},       {"bad_images", split.bad_images}, {"identity", split.identity}};
-  }
-  const core::Json json = {{"format", kFormatName}, {"version", kManifestVersion}, {"splits", splits}};
-  core::write_file_atomically(directory + "/" + kManifestName,
-                              json.dump(2, ' ', false, core::Json::error_handler_t::replace) + "\n", /*durable=*/true);
+  const core::Json json = {{"format", kFormatName}, {"version", kManifestVersion}, {"splits", manifest}};
+  core::write_file_atomically(directory + "/" + kManifestName, core::json_page(json, 2), /*durable=*/true);
 }
 
 std::optional<std::vector<std::string>> read_classes_file(const std::string& directory) {
@@ -70,11 +54,8 @@ std::optional<std::vector<std::string>> read_classes_file(const std::string& dir
   const std::string content = core::read_file(path, kMaxClassesBytes);
   std::vector<std::string> names;
   std::unordered_set<std::string> seen;
-  size_t at = content.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0 ? kByteOrderMark.size() : 0;
-  while (at < content.size()) {
-    const size_t end = std::min(content.find('\n', at), content.size());
-    std::string name = content.substr(at, end - at);
-    if (!name.empty() && name.back() == '\r') name.pop_back();
+  const bool is_marked = content.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0;
+  for (std::string& name : core::lines_of(is_marked ? content.substr(kByteOrderMark.size()) : content)) {
     const bool is_new = seen.insert(name).second;
     if (name.empty() || !is_new) {
       throw core::Error(core::ErrorKind::data,
@@ -84,7 +65,6 @@ std::optional<std::vector<std::string>> read_classes_file(const std::string& dir
                         "the file has one name per line; the first line is class 0");
     }
     names.push_back(std::move(name));
-    at = end + 1;
   }
   return names;
 }
@@ -126,7 +106,8 @@ std::vector<std::string> shards_in(const std::string& directory, const std::stri
   const auto of_another_split = [&](const std::string& path) {
     const std::string rest = path.substr(directory.size() + 1);
     if (rest == split + ".tar") return false;
-    const bool numbered = rest.compare(0, split.size() + 1, split + "-") == 0 &&
+    const bool numbered = rest.compare(0, split.size(), split) == 0 &&
+                          (rest[split.size()] == '-' || rest[split.size()] == '_') &&
                           std::isdigit(static_cast<unsigned char>(rest[split.size() + 1])) != 0;
     return !numbered;
   };

@@ -7,7 +7,7 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/system/file.h"
-#include "data/container/tar_header.h"
+#include "data/container/tar_reader.h"
 
 namespace stoker::data {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shard holds and where: the index beside a tar archive that makes its samples readable in any order
+// The content of a shard: the index beside a tar archive that makes its samples readable in any order
 // with one read each. docs/dev/file-formats.md shows the bytes.
 #pragma once
 

@@ -1,26 +1,162 @@
 // SPDX-License-Identifier: Apache-2.0
 // <data_dir>/<split>-000000.tar and so on: tar shards as `train pack` or WebDataset's tools write them, with
 // an index beside each, or without.
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
+#include "data/container/tar_reader.h"
 #include "data/layout.h"
 #include "data/shard/pack_manifest.h"
+#include "data/shard/shard_index.h"
 #include "data/shard/shard_scan.h"
-#include "data/shard/shard_source.h"
+#include "data/source.h"
+#include "data/storage/byte_reader.h"
+#include "data/storage/staged_files.h"
+#include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 namespace {
+
+// A source over tar shards: every sample in one read, in any order.
+
+struct Shard {
+  std::string path;
+  ShardIndex index;
+  std::shared_ptr<const StagedFiles> staged = nullptr;  ///< copies, if any: they go with the source
+  std::string copy = "";                                ///< that is read; empty: there is none
+  const std::string& read_path() const { return copy.empty() ? path : copy; }
+};
+
+/// How many archives may stay open: half of what the process is allowed.
+size_t open_limit() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20) / 2);
+}
+
+class ShardSource : public LeafSource, private StoredSamples {
+ public:
+  ShardSource(std::vector<Shard> shards, std::vector<std::string> class_names) : shards_(std::move(shards)) {
+    class_names_ = std::move(class_names);
+    ListFingerprint fingerprint(class_names_);
+    const bool keep_open = shards_.size() <= open_limit();
+    for (const Shard& shard : shards_) {
+      auto file = std::make_unique<FileBytes>(shard.read_path());
+      if (file->size() != shard.index.shard_bytes) refuse_other_size(shard, file->size());
+      stamps_.push_back(file->stamp());
+      if (keep_open) open_.push_back(std::move(file));
+      ends_.push_back((ends_.empty() ? 0 : ends_.back()) + static_cast<int64_t>(shard.index.entries.size()));
+      for (size_t i = 0; i < shard.index.entries.size(); ++i) {
+        const ShardEntry& entry = shard.index.entries[i];
+        fingerprint.add_sample(shard.index.name(i), entry.size, entry.label);
+      }
+    }
+    fingerprint_ = fingerprint.hex();
+  }
+
+  int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
+  int64_t label(int64_t index) const override { return entry_of(place_of(index)).label; }
+  std::string name(int64_t index) const override {
+    const Place place = place_of(index);
+    return shards_[place.shard].path + "/" + std::string(shards_[place.shard].index.name(place.entry));
+  }
+  std::string relative_name(int64_t index) const override {
+    const Place place = place_of(index);
+    return std::string(shards_[place.shard].index.name(place.entry));
+  }
+  SourceMemory memory() const override {
+    size_t bytes = 0;
+    for (const Shard& shard : shards_) {
+      bytes += shard.index.names.capacity() + shard.index.entries.capacity() * sizeof(ShardEntry);
+    }
+    return {static_cast<int64_t>(bytes), 0};
+  }
+  const StoredSamples* stored() const override { return this; }
+
+  std::vector<int64_t> run_ends() const override { return ends_; }
+  int64_t stored_bytes(int64_t index) const override { return static_cast<int64_t>(entry_of(place_of(index)).size); }
+
+  std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    return read_head(index, std::numeric_limits<int64_t>::max(), buffer, content);
+  }
+
+  std::string read_head(int64_t index, int64_t head_bytes, std::vector<uint8_t>& buffer,
+                        SampleContent& content) const override {
+    const Place place = place_of(index);
+    const ShardEntry& entry = entry_of(place);
+    const uint64_t wanted = std::min<uint64_t>(entry.size, static_cast<uint64_t>(head_bytes));
+    const uint64_t bytes = kTarBlock + wanted;
+    if (buffer.size() < bytes) buffer.resize(bytes);
+    if (std::string cause = read_member(place.shard, entry.offset - kTarBlock, buffer.data(), bytes); !cause.empty()) {
+      return cause;
+    }
+    // The header stands right before the content: one read more than pays for it, and it shows when index and
+    // archive no longer belong together.
+    TarHeader header;
+    if (!read_tar_header(buffer.data(), header).empty() || header.type != TarType::regular ||
+        header.size != entry.size) {
+      return "the shard has changed since its index was made";
+    }
+    content.bytes = buffer.data() + kTarBlock;
+    content.size = wanted;
+    return "";
+  }
+
+ private:
+  struct Place {
+    size_t shard, entry;
+  };
+
+  Place place_of(int64_t index) const {
+    const auto shard = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+    return {shard, static_cast<size_t>(index - (shard == 0 ? 0 : ends_[shard - 1]))};
+  }
+  const ShardEntry& entry_of(const Place& place) const { return shards_[place.shard].index.entries[place.entry]; }
+
+  /// "" or what makes a bad image.
+  std::string read_member(size_t shard, uint64_t at, uint8_t* bytes, uint64_t count) const {
+    if (!open_.empty()) return open_[shard]->try_read(at, bytes, count);
+    const FileBytes file(shards_[shard].read_path());
+    if (file.stamp().size != stamps_[shard].size || file.stamp().modified_ns != stamps_[shard].modified_ns) {
+      return "the shard has changed since the scan";
+    }
+    return file.try_read(at, bytes, count);
+  }
+
+  [[noreturn]] static void refuse_other_size(const Shard& shard, uint64_t bytes) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{} has {} bytes, its index was made for {}", core::printable(shard.path), bytes,
+                                   shard.index.shard_bytes),
+                      "get the archive again; if the archive is right, train pack --index FOLDER writes its index");
+  }
+
+  const std::vector<Shard> shards_;
+  std::vector<std::unique_ptr<const FileBytes>> open_;  ///< empty when there are too many
+  std::vector<FileStamp> stamps_;
+  std::vector<int64_t> ends_;  ///< number of samples in a shard and all before it
+};
+
+/// Samples in the order of the shards and of their entries. Archives stay open as far as the limit of open
+/// files allows. Throws core::Error when an archive is missing or has another size than in its index.
+std::shared_ptr<const Source> make_shard_source(std::vector<Shard> shards, std::vector<std::string> class_names) {
+  return std::make_shared<ShardSource>(std::move(shards), std::move(class_names));
+}
 
 class ShardLayout : public Layout {
  public:
   explicit ShardLayout(const config::DataOptions& options) : options_(options) {}
 
-  bool has_split(const std::string& split) const override { return !shards_in(options_.data_dir, split).empty(); }
+  bool has_split(const std::string& split) const override { return !shards_of(split).empty(); }
 
   std::vector<std::string> class_names(const std::string& train_split) const override {
     if (auto names = read_classes_file(options_.data_dir)) return std::move(*names);
@@ -57,7 +193,18 @@ class ShardLayout : public Layout {
     int64_t without_index = 0;
   };
 
-  /// Copies the archives to where they are read faster, if that is asked for.
+  /// Archives called like the split, or all archives in its folder, which then holds no folders of images.
+  std::vector<std::string> shards_of(const std::string& split) const {
+    const std::string folder = options_.data_dir + "/" + split;
+    std::vector<std::string> shards = shards_in(options_.data_dir, split);
+    if (!shards.empty() || !is_directory(folder)) return shards;
+    shards = archives_in(folder);
+    const std::vector<std::string> names = shards.empty() ? std::vector<std::string>() : names_in(folder);
+    const auto is_folder = [&](const std::string& name) { return is_directory(folder + "/" + name); };
+    return std::any_of(names.begin(), names.end(), is_folder) ? std::vector<std::string>() : shards;
+  }
+
+  /// Copies the archives to where they are read faster, if that is requested.
   void stage(const std::string& split, std::vector<Shard>& shards, std::vector<std::string>& notes) const {
     if (options_.stage_dir.empty() || shards.empty()) return;
     std::vector<std::string> paths;
@@ -77,7 +224,7 @@ class ShardLayout : public Layout {
     if (found != loaded_.end()) return found->second;
     Loaded content;
     const ShardLabels labels(read_classes_file(options_.data_dir).value_or(std::vector<std::string>()));
-    for (const std::string& path : shards_in(options_.data_dir, split)) {
+    for (const std::string& path : shards_of(split)) {
       const std::string index_path = index_path_of(path);
       if (core::file_exists(index_path)) {
         content.shards.push_back({path, read_shard_index(index_path)});
@@ -99,7 +246,7 @@ class ShardLayout : public Layout {
     if (!packed.complete) {
       throw core::Error(core::ErrorKind::data,
                         core::format("{}: split '{}' is not packed to its end", directory, core::printable(split)),
-                        "run the same train pack command again: it goes on where it stopped");
+                        "run the same train pack command again: it continues where it stopped");
     }
     int64_t images = 0;
     for (const Shard& shard : shards) images += static_cast<int64_t>(shard.index.entries.size());
@@ -118,12 +265,13 @@ class ShardLayout : public Layout {
       const std::string place = core::printable(shard.path + "/" + std::string(shard.index.name(i)));
       if (label < 0) {
         throw core::Error(core::ErrorKind::data, place + " has no label",
-                          "a sample has a .cls member with its label, or a .json member with \"label\"");
+                          "a sample has a .cls member with its label, or a .json member with \"label\"; an archive of "
+                          "class folders is unpacked: tar xf");
       }
       throw core::Error(core::ErrorKind::data,
                         core::format("{}: label {} is out of range: there are {} classes, 0 to {}", place, label,
                                      classes, classes - 1),
-                        "classes.txt, --num-classes or the training split say how many classes there are");
+                        "the number of classes follows from classes.txt, --num-classes or the training split");
     }
   }
 

@@ -5,8 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
 
+#include "core/error.h"
+#include "core/format.h"
 #include "core/open_retrying.h"
 
 namespace stoker::data {
@@ -60,6 +67,239 @@ std::string FileBytes::try_read(uint64_t at, void* bytes, uint64_t count) const 
 void FileBytes::read(uint64_t at, void* bytes, uint64_t count) const {
   const std::string cause = try_read(at, bytes, count);
   if (!cause.empty()) throw core::Error(core::ErrorKind::data, core::printable(path_) + ": " + cause);
+}
+
+namespace {
+
+constexpr int64_t kMaxSampleBytes = int64_t{1} << 30;
+
+/// Closes on every way out.
+struct SampleDescriptor {
+  explicit SampleDescriptor(const std::string& path) : fd(core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK)) {}
+  ~SampleDescriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+  SampleDescriptor& operator=(SampleDescriptor&&) = delete;  // not copied, not moved
+  const int fd;
+};
+
+std::string stamp_problem(const struct stat& info, const FileStamp& stamp) {
+  if (S_ISDIR(info.st_mode)) return "it is a directory";
+  if (!S_ISREG(info.st_mode)) return "it is not a regular file";
+  if (info.st_size > kMaxSampleBytes) {
+    return core::format("it has {}, too much for an image", core::bytes_text(static_cast<double>(info.st_size)));
+  }
+  const int64_t modified_ns = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  if (info.st_size != stamp.size) return "it has changed since the scan";
+  if (modified_ns != stamp.modified_ns) return "its time has changed since the scan";
+  return "";
+}
+
+/// One attempt. Returns 0 with `cause` set or empty, or an errno.
+int attempt_read(const std::string& path, const FileStamp& stamp, int64_t max_bytes, std::vector<uint8_t>& buffer,
+                 std::string& cause) {
+  const SampleDescriptor file(path);
+  struct stat info {};
+  if (file.fd < 0 || ::fstat(file.fd, &info) != 0) return errno;
+  cause = stamp_problem(info, stamp);
+  if (!cause.empty()) return 0;
+  const auto size = static_cast<size_t>(std::min<int64_t>(info.st_size, max_bytes));
+  if (buffer.size() < size) buffer.resize(size);
+  for (size_t done = 0; done < size;) {
+    const ssize_t got = ::read(file.fd, buffer.data() + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) {
+      cause = "it has changed since the scan";
+      return 0;
+    }
+    done += static_cast<size_t>(got);
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool is_storage_error(int error_number) {
+  return error_number == EIO || error_number == ESTALE || error_number == ETIMEDOUT;
+}
+
+int with_storage_retries(const std::function<int()>& attempt) {
+  constexpr int kAttempts = 3;
+  std::chrono::milliseconds pause(50);
+  for (int i = 1;; ++i, pause *= 4) {
+    const int error_number = attempt();
+    if (i == kAttempts || !is_storage_error(error_number)) return error_number;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+std::string read_sample_file(const std::string& path, const FileStamp& stamp, std::vector<uint8_t>& buffer,
+                             int64_t max_bytes) {
+  std::string cause;
+  const int error_number = with_storage_retries([&] { return attempt_read(path, stamp, max_bytes, buffer, cause); });
+  if (error_number == 0) return cause;
+  if (is_storage_error(error_number)) {
+    throw core::Error(
+        core::ErrorKind::io,
+        core::format("cannot read {}: {} (3 attempts)", core::printable(path), std::strerror(error_number)),
+        "the storage failed, not the file: look at the disk or the mount, then run the same command again");
+  }
+  if (error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM || error_number == EACCES) {
+    throw core::errno_error(error_number, "read", core::printable(path), core::ErrorKind::os);
+  }
+  return std::strerror(error_number);
+}
+
+namespace {
+
+struct KnownKind {
+  uint64_t at;
+  std::string_view magic;
+  bool is_picture;
+  const char* name;
+  const char* command;  ///< with FILE for the file's name; empty: there is none to give
+};
+
+constexpr KnownKind kKnown[] = {
+    {4, "ftypavif", true, "AVIF", "avifdec FILE FILE.png"},
+    {4, "ftypavis", true, "AVIF", "avifdec FILE FILE.png"},
+    {4, "ftyphei", true, "HEIC", "heif-convert FILE FILE.jpg"},
+    {4, "ftyphev", true, "HEIC", "heif-convert FILE FILE.jpg"},
+    {4, "ftypmif1", true, "HEIF", "heif-convert FILE FILE.jpg"},
+    {4, "ftypmsf1", true, "HEIF", "heif-convert FILE FILE.jpg"},
+    {4, "ftypcrx", true, "a camera's raw file (CR3)", "dcraw_emu -T FILE"},
+    {0, "\xFF\x0A", true, "JPEG XL", "djxl FILE FILE.png"},
+    {4, "JXL ", true, "JPEG XL", "djxl FILE FILE.png"},
+    {0, "\xFF\xF7", true, "JPEG-LS", "convert FILE FILE.png"},
+    {0, "8BPS", true, "Photoshop", "convert 'FILE[0]' FILE.png"},
+    {0, "gimp xcf", true, "GIMP", "convert FILE -flatten FILE.png"},
+    {0, "\x76\x2F\x31\x01", true, "EXR", "convert FILE FILE.png"},
+    {0, "#?RADIANCE", true, "Radiance HDR", "convert FILE FILE.png"},
+    {0, "#?RGBE", true, "Radiance HDR", "convert FILE FILE.png"},
+    {0, "\xD7\xCD\xC6\x9A", true, "WMF", "convert FILE FILE.png"},
+    {0, std::string_view("\x01\xDA\0\x01", 4), true, "SGI", "convert sgi:FILE FILE.png"},
+    {0, "\x01\xDA\x01\x01", true, "SGI", "convert sgi:FILE FILE.png"},
+    {0, "\x0A\x05\x01\x08", true, "PCX", "convert pcx:FILE FILE.png"},
+    {0, "\x0A\x05\x01\x01", true, "PCX", "convert pcx:FILE FILE.png"},
+    {0, "\x59\xA6\x6A\x95", true, "Sun raster", "convert sun:FILE FILE.png"},
+    {0, "\x8AMNG", true, "MNG", "convert 'FILE[0]' FILE.png"},
+    {0, "AT&TFORM", true, "DjVu", "ddjvu -format=tiff FILE FILE.tif"},
+    {0, "II\xBC\x01", true, "JPEG XR", "JxrDecApp -i FILE -o FILE.tif"},
+    {0, "BPG\xFB", true, "BPG", "bpgdec -o FILE.png FILE"},
+    {0, "FLIF", true, "FLIF", "flif -d FILE FILE.png"},
+    {0, "farbfeld", true, "farbfeld", "ff2png < FILE > FILE.png"},
+    {0, "NRRD000", true, "NRRD", "unu quantize -b 8 -i FILE -o FILE.png"},
+    {0, "Pf\n", true, "PFM", "convert FILE FILE.png"},
+    {0, "PF\n", true, "PFM", "convert FILE FILE.png"},
+    {0, "DDS ", true, "DDS", "convert FILE FILE.png"},
+    {0, "qoif", true, "QOI", "convert FILE FILE.png"},
+    {0, "icns", true, "an icon of macOS", "convert FILE FILE.png"},
+    {0, std::string_view("\0\0\1\0", 4), true, "an icon of Windows", "convert 'FILE[0]' FILE.png"},
+    {0, "FUJIFILMCCD-RAW", true, "a camera's raw file (RAF)", "dcraw_emu -T FILE"},
+    {0, std::string_view("IIU\0", 4), true, "a camera's raw file (RW2)", "dcraw_emu -T FILE"},
+    {0, "IIRO", true, "a camera's raw file (ORF)", "dcraw_emu -T FILE"},
+    {0, "FORM", false, "IFF", "convert FILE FILE.png"},
+    {0, "SIMPLE  =", true, "FITS", "convert FILE FILE.png"},
+    {128, "DICM", true, "DICOM", "dcm2pnm +on FILE FILE.png"},
+    {0, "\x89HDF", false, "HDF5", ""},
+    {0, "\x93NUMPY", false, "NumPy", ""},
+    {0, "%PDF", false, "PDF", "pdftoppm -png FILE FILE"},
+    {0, "%!PS", false, "PostScript", "convert -density 150 FILE FILE.png"},
+    {0, "<svg", true, "SVG", "rsvg-convert -o FILE.png FILE"},
+    {0, "<!DOCTYPE", false, "HTML", ""},
+    {0, "<!doctype", false, "HTML", ""},
+    {0, "<html", false, "HTML", ""},
+    {0, "<", false, "HTML or XML", ""},
+    {0, "\xEF\xBB\xBF<", false, "HTML or XML", ""},
+    {0, "{", false, "JSON", ""},
+    {0, "PK\x03\x04", false, "zip", "unzip FILE"},
+    {0, "\x1F\x8B", false, "gzip", "gunzip -S '' FILE"},
+    {0, "Rar!", false, "RAR", "unrar x FILE"},
+    {0, "7z\xBC\xAF", false, "7-Zip", "7z x FILE"},
+    {0, "BZh", false, "bzip2", "bunzip2 FILE"},
+    {0, "\xFD\x37zXZ", false, "xz", "unxz -S '' FILE"},
+    {0, "\x28\xB5\x2F\xFD", false, "Zstandard", "zstd -d FILE"},
+    {257, "ustar", false, "tar", "tar xf FILE"},
+    {0, "PAR1", false, "Parquet", ""},
+    {0, "MATLAB 5.0", false, "MATLAB", ""},
+    {0, "\xD0\xCF\x11\xE0", false, "a document of Windows (Thumbs.db)", ""},
+    {4, "ftyp", false, "a video", "ffmpeg -i FILE FILE_%05d.png"},
+    {8, "AVI ", false, "a video", "ffmpeg -i FILE FILE_%05d.png"},
+    {0, "\x1A\x45\xDF\xA3", false, "a video", "ffmpeg -i FILE FILE_%05d.png"},
+    {0, "version https://git-lfs", false, "a pointer of Git LFS", "git lfs pull"},
+};
+
+const KnownKind* known_kind(const ByteView& file) {
+  constexpr std::string_view kSvg = "<svg";
+  const ByteView front = file.part(0, 1024);
+  if (file.u8(0) == '<' &&
+      std::search(front.data(), front.data() + front.size(), kSvg.begin(), kSvg.end()) != front.data() + front.size()) {
+    return std::find_if(std::begin(kKnown), std::end(kKnown), [&](const KnownKind& k) { return k.magic == kSvg; });
+  }
+  const auto* const found = std::find_if(std::begin(kKnown), std::end(kKnown),
+                                         [&](const KnownKind& kind) { return file.matches(kind.at, kind.magic); });
+  return found == std::end(kKnown) ? nullptr : found;
+}
+
+bool is_bitmap(const ByteView& file) {
+  constexpr std::array<uint32_t, 8> kHeaders = {12, 16, 40, 52, 56, 64, 108, 124};
+  return file.matches(0, "BM") && std::find(kHeaders.begin(), kHeaders.end(), file.little32(14)) != kHeaders.end();
+}
+
+bool is_pnm(const ByteView& file) {
+  constexpr std::string_view kAfter = " \t\r\n\v\f#";
+  return file.has(0, 3) && file.u8(0) == 'P' && file.u8(1) >= '1' && file.u8(1) <= '7' &&
+         kAfter.find(static_cast<char>(file.u8(2))) != std::string_view::npos;
+}
+
+/// TGA has no first bytes of its own, only a header of plausible numbers.
+bool may_be_tga(const ByteView& file) {
+  constexpr std::array<uint32_t, 6> kTypes = {1, 2, 3, 9, 10, 11};
+  constexpr std::array<uint32_t, 5> kDepths = {8, 15, 16, 24, 32};
+  const auto is_in = [](const auto& list, uint32_t value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  return file.has(0, 18) && file.u8(1) <= 1 && is_in(kTypes, file.u8(2)) && file.little16(12) > 0 &&
+         file.little16(14) > 0 && is_in(kDepths, file.u8(16)) && file.u8(17) < 64;
+}
+
+}  // namespace
+
+ImageFormat image_format(const ByteView& file) {
+  using namespace std::string_view_literals;
+  if (file.matches(0, "\xFF\xD8\xFF")) return ImageFormat::jpeg;
+  if (file.matches(0, "\x89PNG\r\n\x1A\n")) return ImageFormat::png;
+  if (file.matches(0, "RIFF") && file.matches(8, "WEBP")) return ImageFormat::webp;
+  if (is_bitmap(file)) return ImageFormat::bmp;
+  for (const std::string_view magic : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
+    if (file.matches(0, magic)) return ImageFormat::tiff;
+  }
+  if (file.matches(0, "GIF87a") || file.matches(0, "GIF89a")) return ImageFormat::gif;
+  if (file.matches(4, "jP  \r\n\x87\n") || file.matches(0, "\xFF\x4F\xFF\x51")) return ImageFormat::jpeg2000;
+  return is_pnm(file) ? ImageFormat::pnm : ImageFormat::unknown;
+}
+
+std::string unread_kind(const ByteView& file) {
+  constexpr const char* kRead = "JPEG, PNG, BMP, WebP, TIFF, GIF, PNM, JPEG 2000";
+  const KnownKind* const kind = known_kind(file);
+  if (kind == nullptr) {
+    if (file.little32(0) == 40 && file.little16(12) == 1) {
+      return "a bitmap without its file header (DIB) is not read; convert it: convert dib:FILE FILE.png";
+    }
+    if (may_be_tga(file)) return "TGA is not read; convert it: convert tga:FILE FILE.png";
+    if (std::all_of(file.data(), file.data() + file.size(), [](uint8_t byte) { return byte == 0; })) {
+      return "not an image: all of its bytes are 0, as of a copy that failed";
+    }
+    return core::format("not an image: the first bytes are those of no format that is read ({})", kRead);
+  }
+  if (kind->command[0] == 0) return core::format("{} is not read as an image; remove the file", kind->name);
+  return core::format("{} is not read; convert it: {}", kind->name, kind->command);
+}
+
+bool is_picture(const ByteView& file) {
+  const KnownKind* const kind = known_kind(file);
+  return image_format(file) != ImageFormat::unknown || (kind != nullptr && kind->is_picture);
 }
 
 }  // namespace stoker::data

@@ -24,7 +24,7 @@
 #include "core/system/machine.h"
 #include "core/system/stop_signal.h"
 #include "core/system/worker_pool.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "data/storage/byte_reader.h"
 #include "data/storage/tree_walk.h"
 
@@ -55,8 +55,7 @@ struct Opened {
     if (fd < 0) throw core::errno_error(errno, "open", printable(path), ErrorKind::cannot_create);
   }
   ~Opened() { ::close(fd); }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
+  Opened& operator=(Opened&&) = delete;  // not copied, not moved
   const int fd;
 };
 
@@ -199,7 +198,7 @@ std::shared_ptr<const StagedFiles> StagedFiles::open(const std::string& path) {
 std::shared_ptr<const StagedFiles> StagedFiles::stage(const FilesToStage& files, const std::string& stage_dir,
                                                       std::string& note) {
   if (!fs::is_directory(stage_dir)) {
-    throw Error(ErrorKind::no_input, format("--stage-dir {} is no folder", printable(stage_dir)),
+    throw Error(ErrorKind::no_input, format("--stage-dir {} is not a folder", printable(stage_dir)),
                 "name one in memory, such as /dev/shm");
   }
   const std::string original = resolved(files.directory);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/storage/sample_file.h"
+#include "data/storage/byte_reader.h"
 
 namespace stoker::data {
 
@@ -38,8 +38,7 @@ class StagedFiles {
                                                   std::string& note);
   /// Removes the copies unless another process uses them.
   ~StagedFiles();
-  StagedFiles(const StagedFiles&) = delete;
-  StagedFiles& operator=(const StagedFiles&) = delete;
+  StagedFiles& operator=(StagedFiles&&) = delete;  // not copied, not moved
 
   /// Where the copy of the file of this name lies, if there is one.
   std::string copy_of(std::string_view name) const;

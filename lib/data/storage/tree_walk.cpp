@@ -8,15 +8,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/open_retrying.h"
 #include "core/system/stop_signal.h"
-#include "data/storage/file_kind.h"
+#include "data/storage/byte_reader.h"
 
 namespace stoker::data {
 namespace {
@@ -29,7 +31,7 @@ constexpr std::array kOtherExtensions = {
     "mat",  "npy",  "npz",   "pkl",  "h5",  "zip", "gz",   "tar", "db",  "ini",  "log",    "lnk", "sha256",
     "md5",  "aae",  "xmp",   "thm",  "pp3", "mp4", "mov",  "avi", "mkv", "webm", "3gp",    "m4v", "mpg",
     "mpeg", "wmv",  "mts",   "m2ts", "flv", "lrv", "mp3",  "m4a", "wav", "url",  "desktop"};
-// What browsers and editors leave, whatever it holds.
+// Leftovers of browsers and editors, whatever they hold.
 constexpr std::array kLeftovers = {"part",       "crdownload",  "download", "partial", "filepart",
                                    "opdownload", "fdmdownload", "aria2",    "tmp",     "temp",
                                    "bak",        "orig",        "old",      "swp"};
@@ -37,10 +39,12 @@ constexpr std::array kLeftovers = {"part",       "crdownload",  "download", "par
 constexpr std::array kRawExtensions = {"cr2", "cr3", "crw", "nef", "nrw", "arw", "srf", "sr2", "dng", "orf", "rw2",
                                        "raf", "pef", "srw", "rwl", "3fr", "fff", "iiq", "x3f", "erf", "kdc", "mrw"};
 // Thumbnails, recycle bins and forks of NAS boxes and systems.
-constexpr std::array kSystemFolders = {"@eaDir",    "__MACOSX",     "#recycle",
-                                       "#snapshot", "@Recycle",     "@Recently-Snapshot",
-                                       "RECYCLER",  "$RECYCLE.BIN", "System Volume Information",
-                                       "lost+found"};
+constexpr std::array kSystemFolders = {
+    "@eadir",         "__macosx",           "#recycle",    "#snapshot",
+    "@recycle",       "@recently-snapshot", "@tmp",        "@sharebin",
+    "recycler",       "$recycle.bin",       "found.000",   "system volume information",
+    "_gsdata_",       "lost+found",         "__pycache__", "network trash folder",
+    "temporary items"};
 
 std::string lower_extension(const std::string& path) {
   const std::string name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
@@ -85,6 +89,7 @@ std::vector<std::string> sorted_names(const std::string& directory) {
 
 bool is_leftover(const std::string& name) {
   return name.back() == '~' || core::ends_with(name, ":Zone.Identifier") ||
+         core::ends_with(name, "_original") ||  // as exiftool calls what it has changed
          is_one_of(lower_extension(name), kLeftovers);
 }
 
@@ -115,7 +120,7 @@ std::vector<std::string> ScanNotes::lines() const {
     lines.push_back(
         core::format("{}: {} (the first: {})", what, core::count_text(tally.count), core::printable(tally.first)));
   }
-  lines.insert(lines.end(), said_.begin(), said_.end());
+  lines.insert(lines.end(), lines_.begin(), lines_.end());
   return lines;
 }
 
@@ -143,13 +148,15 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool is_system_folder(const std::string& name) { return is_one_of(core::lower_case(name), kSystemFolders); }
+
 std::vector<std::string> TreeWalker::folders_in(const std::string& directory) {
   std::vector<std::string> folders;
   for (const std::string& name : sorted_names(directory)) {
     const std::string path = joined(directory, name);
     struct stat link {};
     if (name[0] == '.') continue;
-    if (is_one_of(name, kSystemFolders)) {
+    if (is_system_folder(name)) {
       notes_.count("skipped folders of systems and NAS boxes", path);
       continue;
     }
@@ -209,7 +216,7 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
   }
   const std::string name = relative.substr(relative.find_last_of('/') + 1);
   if (S_ISDIR(info.st_mode)) {
-    if (is_one_of(name, kSystemFolders)) return notes_.count("skipped folders of systems and NAS boxes", path);
+    if (is_system_folder(name)) return notes_.count("skipped folders of systems and NAS boxes", path);
     if (claim(path)) return visit_images(directory, relative, visitor);
     return notes_.count("skipped folders that links lead to a second time", path);
   }
@@ -223,6 +230,179 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
     return notes_.count("skipped files that are not images", path);
   }
   visitor(relative, stamp_from(info));
+}
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// The run of digits at `at`, without leading zeros; moves `at` behind it.
+std::string_view number_at(std::string_view text, size_t& at) {
+  while (at < text.size() && text[at] == '0') ++at;
+  const size_t begin = at;
+  while (at < text.size() && is_digit(text[at])) ++at;
+  return text.substr(begin, at - begin);
+}
+
+}  // namespace
+
+bool comes_before(std::string_view a, std::string_view b) {
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::string_view first = number_at(a, i), second = number_at(b, j);
+      if (first.size() != second.size()) return first.size() < second.size();
+      if (first != second) return first < second;
+    } else if (a[i] != b[j]) {
+      return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[j]);
+    } else {
+      ++i;
+      ++j;
+    }
+  }
+  if (i < a.size() || j < b.size()) return i == a.size();
+  return a < b;
+}
+
+namespace {
+
+constexpr std::array kSuffixes = {"",     ".jpg",  ".png", ".jpeg", ".JPG",  ".JPEG", ".PNG", ".tif", ".tiff",
+                                  ".bmp", ".webp", ".ppm", ".TIF",  ".TIFF", ".jpe",  ".gif", ".jp2", ".pgm"};
+constexpr std::array kSplitWords = {"train", "val", "test", "dev"};
+constexpr int kMaxMisses = 20;  // lists of a million files that are elsewhere must not look for each a hundred times
+
+size_t slashes_in(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '/')); }
+
+/// "images_part_" of "images_part_2": folders that hold parts of one data set.
+std::string family_of(const std::string& folder) { return folder.substr(0, folder.find_last_not_of("0123456789") + 1); }
+
+bool begins_with(const std::string& text, const std::string& begin) {
+  return text.compare(0, begin.size(), begin) == 0;
+}
+
+/// Whether a folder is named after another split than `split`.
+bool is_of_another_split(const std::string& folder, const std::string& split) {
+  const std::string name = core::lower_case(folder);
+  return std::any_of(kSplitWords.begin(), kSplitWords.end(), [&](const char* word) {
+    return begins_with(name, word) && !begins_with(core::lower_case(split), word);
+  });
+}
+
+}  // namespace
+
+ImageFinder::ImageFinder(std::string data_dir, std::string split)
+    : data_dir_(std::move(data_dir)), split_(std::move(split)) {}
+
+std::string ImageFinder::absolute(const std::string& path) const {
+  return !path.empty() && path[0] == '/' ? path : data_dir_ + "/" + path;
+}
+
+std::string ImageFinder::apply(const Rule& rule, const std::string& name) const {
+  std::string path = name;
+  std::replace(path.begin(), path.end(), '\\', '/');
+  for (size_t i = 0; i < rule.dropped; ++i) path = path.substr(path.find('/') + 1);
+  return (rule.folder.empty() ? "" : rule.folder + "/") + path + rule.suffix;
+}
+
+bool ImageFinder::try_rule(const Rule& rule, const std::string& name, std::string& path, FileStamp& stamp) const {
+  if (rule.dropped > slashes_in(name) + static_cast<size_t>(std::count(name.begin(), name.end(), '\\'))) return false;
+  path = apply(rule, name);
+  stamp = stamp_of(absolute(path));
+  return stamp.size >= 0;
+}
+
+/// Where images may lie, the likeliest first. Folders of another split come last, and only where this one has none.
+std::vector<std::string> ImageFinder::folders() const {
+  std::vector<std::string> all = {
+      "", split_, split_ + "/images", split_ + "_images", "images", "images/" + split_, split_ + "-images"};
+  std::vector<std::string> later;
+  for (const std::string& name : names_in(data_dir_)) {
+    if (name[0] == '.' || !is_directory(data_dir_ + "/" + name)) continue;
+    if (std::count(all.begin(), all.end(), name) > 0) continue;
+    (is_of_another_split(name, split_) ? later : all).push_back(name);
+  }
+  const bool has_own = is_directory(data_dir_ + "/" + split_) || is_directory(data_dir_ + "/" + split_ + "_images");
+  if (!has_own) all.insert(all.end(), later.begin(), later.end());
+  return all;
+}
+
+std::string ImageFinder::find(const std::string& name, FileStamp& stamp) {
+  stamp = stamp_of(absolute(name));
+  if (stamp.size >= 0) return name;
+  constexpr const char* kBlanks = " \t";  // that lists made by hand have around their fields
+  const size_t begin = name.find_first_not_of(kBlanks), end = name.find_last_not_of(kBlanks) + 1;
+  if (begin != std::string::npos && end - begin < name.size()) return find(name.substr(begin, end - begin), stamp);
+  std::string path;
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    if (!try_rule(rules_[i], name, path, stamp)) continue;
+    std::rotate(rules_.begin(), rules_.begin() + static_cast<std::ptrdiff_t>(i),
+                rules_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return path;
+  }
+  if (misses_ < kMaxMisses) {
+    const bool is_known = !rules_.empty();
+    size_t most = 0;  // of the folders that the list begins its names with, those that are not here
+    std::string rest = name;
+    std::replace(rest.begin(), rest.end(), '\\', '/');
+    for (size_t slash = rest.find('/'); slash != std::string::npos; slash = rest.find('/')) {
+      if (slash > 0 && is_directory(data_dir_ + "/" + rest.substr(0, slash))) break;
+      rest = rest.substr(slash + 1);
+      ++most;
+    }
+    for (size_t dropped = 0; dropped <= most; ++dropped) {
+      for (const std::string& folder : folders()) {
+        const bool fits = !is_known || std::any_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
+          return family_of(rule.folder) == family_of(folder);
+        });
+        if (!fits) continue;
+        for (const char* const suffix : kSuffixes) {
+          const Rule rule{dropped, folder, suffix};
+          if (!try_rule(rule, name, path, stamp)) continue;
+          rules_.insert(rules_.begin(), rule);
+          return path;
+        }
+      }
+    }
+    ++misses_;
+  }
+  stamp = {};
+  return name;
+}
+
+std::string ImageFinder::note() const {
+  std::vector<std::string> folders, suffixes;
+  size_t dropped = 0;
+  const auto add = [](std::vector<std::string>& list, const std::string& text) {
+    if (!text.empty() && std::count(list.begin(), list.end(), text) == 0) list.push_back(text);
+  };
+  for (const Rule& rule : rules_) {
+    add(folders, rule.folder.empty() ? "" : core::printable(rule.folder) + "/");
+    add(suffixes, rule.suffix);
+    dropped = std::max(dropped, rule.dropped);
+  }
+  std::sort(folders.begin(), folders.end());
+  std::string text;
+  const auto join = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (!folders.empty()) join("in " + core::list_text(folders));
+  if (!suffixes.empty()) join("with " + core::list_text(suffixes) + " behind the name");
+  if (dropped > 0)
+    join(core::format("without the first {} of the list's paths",
+                      core::counted(static_cast<int64_t>(dropped), "folder")));
+  return text.empty() ? "" : "images are " + text;
+}
+
+std::string ImageFinder::nearest(const std::string& name) const {
+  const std::filesystem::path place(absolute(name));
+  const std::string folder = place.parent_path().string();
+  const std::string near = core::nearest_name(place.filename().string(), names_in(folder));
+  return near.empty() ? "" : folder + "/" + near;
+}
+
+std::string normalized_path(const std::string& path) {
+  if (path.compare(0, 2, "./") != 0 && path.find("//") == std::string::npos && path.find("/.") == std::string::npos) {
+    return path;
+  }
+  return std::filesystem::path(path).lexically_normal().string();
 }
 
 }  // namespace stoker::data

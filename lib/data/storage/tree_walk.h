@@ -6,19 +6,20 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "data/storage/sample_file.h"
+#include "data/storage/byte_reader.h"
 
 namespace stoker::data {
 
-/// What was left out of a scan and why, with the first example of each kind.
+/// Files that were left out of a scan and why, with the first example of each kind.
 class ScanNotes {
  public:
   void count(const std::string& what, const std::string& path);
   /// A line of its own.
-  void say(const std::string& line) { said_.push_back(line); }
+  void add_line(const std::string& line) { lines_.push_back(line); }
   /// "skipped 3 files that are not images (the first: train/a/readme.txt)" and so on, then the lines of their own.
   std::vector<std::string> lines() const;
 
@@ -28,7 +29,7 @@ class ScanNotes {
     std::string first;
   };
   std::map<std::string, Tally> tallies_;
-  std::vector<std::string> said_;
+  std::vector<std::string> lines_;
 };
 
 /// One walker per split: a folder reached twice, by whatever links, is entered once. Folders are
@@ -69,5 +70,47 @@ bool has_image_name(const std::string& name);
 /// The stamp of a regular file, links followed; an empty one when there is none.
 FileStamp stamp_of(const std::string& path);
 bool is_directory(const std::string& path);
+/// Files that systems, NAS boxes and Python leave beside folders of images.
+bool is_system_folder(const std::string& name);
+
+// The order in which people number files: frame_9 before frame_10.
+
+/// Whether `a` comes before `b`: runs of digits by their number, other bytes as they are. Names that differ
+/// only in leading zeros go bytewise, so that it is a strict order of all names.
+bool comes_before(std::string_view a, std::string_view b);
+
+// Where the images lie that a list names: below the data folder as written, else in another folder, with an extension
+// behind an id, or without the folder that the list was written in. Images found so are reported.
+
+class ImageFinder {
+ public:
+  /// `split` is what the list is called: its folders are looked into first.
+  ImageFinder(std::string data_dir, std::string split);
+
+  /// The path below data_dir of what a list calls `name`; the name itself, and an empty stamp, when there is none.
+  std::string find(const std::string& name, FileStamp& stamp);
+  /// How names are read, where not as written: "images are in train_images/, with .jpg behind the name"; or empty.
+  std::string note() const;
+  /// The file that is nearly `name`, for a message; empty: none is.
+  std::string nearest(const std::string& name) const;
+
+ private:
+  /// The changes to a name: its first folders go, a folder comes before it, an extension behind it.
+  struct Rule {
+    size_t dropped = 0;
+    std::string folder, suffix;
+  };
+  std::string apply(const Rule& rule, const std::string& name) const;
+  bool try_rule(const Rule& rule, const std::string& name, std::string& path, FileStamp& stamp) const;
+  std::vector<std::string> folders() const;
+  std::string absolute(const std::string& path) const;
+
+  const std::string data_dir_, split_;
+  std::vector<Rule> rules_;  ///< that were right once, the last one first
+  int misses_ = 0;
+};
+
+/// One spelling of each path: without ".", "..", and doubled slashes.
+std::string normalized_path(const std::string& path);
 
 }  // namespace stoker::data

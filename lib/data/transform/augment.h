@@ -5,12 +5,14 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "config/options.h"
 #include "core/rng.h"
+#include "data/source.h"
 #include "data/transform/augment_filter.h"
 #include "data/transform/augment_geometry.h"
 
@@ -54,7 +56,7 @@ bool has_sign(ImageOperation operation);
 void apply_operation(ImageOperation operation, double magnitude, Interpolation interpolation, const SquareImage& image,
                      std::vector<uint8_t>& copy);
 
-/// What may happen to an image, in the order in which it happens. Everything is off by default; fixed for a
+/// The augmentations of an image, in order. Everything is off by default; fixed for a
 /// run.
 struct AugmentPlan {
   double rotate90 = 0;              ///< probability of a turn by 1, 2 or 3 quarters
@@ -76,7 +78,7 @@ struct AugmentPlan {
   std::array<uint8_t, 3> erased_value{};                  ///< per channel: the mean pixel, 0 after normalisation
   Interpolation interpolation = Interpolation::bilinear;  ///< of turns by angles, shears and translations
 
-  bool does_anything() const;
+  bool is_active() const;
 };
 
 /// `data` with mean, img_size and in_chans resolved.
@@ -100,5 +102,34 @@ struct AugmentScratch {
 /// Changes the image in place. The order of operations, and of draws within each, is part of the format of a
 /// run.
 void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch);
+
+// Bands of frequency and segments of time that are blanked in a spectrogram: Park et al. 2019, "SpecAugment:
+// A Simple Data Augmentation Method for Automatic Speech Recognition" (arXiv 1904.08779), without time
+// warping; drawn as torchaudio's FrequencyMasking and TimeMasking draw them. Frequency is the height of a
+// sample, time its width.
+
+/// Fixed for a run.
+struct MaskPlan {
+  int64_t freq_masks = 0, freq_param = 0;  ///< bands, each narrower than freq_param bins
+  int64_t time_masks = 0, time_param = 0;  ///< segments, each shorter than time_param steps
+  std::vector<uint8_t> fill;               ///< one pixel of the sample's element: the mean, 0 after normalisation
+  bool is_active() const { return freq_masks > 0 || time_masks > 0; }
+};
+
+/// `mean` per channel: of bytes as numbers in [0, 1], of floats as they are.
+MaskPlan make_mask_plan(const config::ResolvedAugmentOptions& options, const std::vector<double>& mean,
+                        const SampleShape& shape);
+/// "2 frequency masks below 8, 2 time masks below 8"; empty when there are none.
+std::string masks_text(const MaskPlan& plan);
+
+/// The masks along one side.
+struct MaskBand {
+  int64_t begin = 0, size = 0;
+};
+/// Width uniform in [0, min(param, side)), then begin uniform in [0, side - width), both rounded down.
+MaskBand draw_band(int64_t param, int64_t side, core::Rng& rng);
+
+/// Blanks what is drawn for `key` in the row of a batch, in place; all frames of a clip alike.
+void mask_spectrogram(const MaskPlan& plan, const SampleKey& key, const SampleShape& shape, uint8_t* row);
 
 }  // namespace stoker::data

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
-#include "data/image/pixels/convert.h"
-#include "kernels/widest.h"
+#include "data/image/pixels/image_buffer.h"
+#include "kernels/cpu.h"
 
 namespace stoker::data {
 namespace {
@@ -144,6 +145,105 @@ void equalize_histogram(const SquareImage& image) {
       below += counts[v];
     }
     look_up_channel(image, channel, table);
+  }
+}
+
+// Pillow converts between RGB and HSV in floats that it rounds to bytes. Whatever depends on two bytes only
+// is a table here. Compiled without fused multiply-add (see CMakeLists.txt): the same bits on every machine.
+
+namespace {
+
+/// Which channels are largest and middle; the hue is kBase + kSign x (max - middle) / (max - min) sixths.
+constexpr int kSectors = 6;
+constexpr double kSectorBase[kSectors] = {1, 1, 3, 3, 5, -1};  // rg, gr, gb, bg, br, rb
+constexpr double kSectorSign[kSectors] = {-1, 1, -1, 1, -1, 1};
+
+/// Where the entry of a quotient part / whole, 0 <= part <= whole < 256, lies in a triangular table.
+size_t triangle(int part, int whole) { return static_cast<size_t>(whole * (whole + 1) / 2 + part); }
+
+struct HsvTables {
+  HsvTables();
+  std::array<std::vector<uint8_t>, kSectors> hue;   // [triangle(max - middle, max - min)]
+  std::vector<uint8_t> saturation;                  // [triangle(max - min, max)]
+  std::array<std::array<uint8_t, 256>, 256> floor;  // [saturation][value]: the smallest of red, green, blue
+  std::array<float, 256> strength;                  // of a saturation byte, 0 to 1
+  std::array<uint8_t, 256> sextant;                 // of a hue byte, 0 to 5
+  std::array<float, 256> rest;                      // of a hue byte within its sextant, 0 to 1
+};
+
+HsvTables::HsvTables() {
+  for (auto& table : hue) table.resize(triangle(255, 255) + 1);
+  saturation.resize(triangle(255, 255) + 1);
+  for (int whole = 1; whole < 256; ++whole) {
+    for (int part = 0; part <= whole; ++part) {
+      const float quotient = static_cast<float>(part) / static_cast<float>(whole);
+      saturation[triangle(part, whole)] = static_cast<uint8_t>(quotient * 255.0);
+      for (size_t s = 0; s < kSectors; ++s) {
+        const auto sixths = static_cast<float>(kSectorBase[s] + kSectorSign[s] * quotient);
+        const double turns = sixths / 6.0 + 1.0;
+        const auto turn = static_cast<float>(turns - std::floor(turns));
+        hue[s][triangle(part, whole)] = static_cast<uint8_t>(turn * 255.0);
+      }
+    }
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    strength[byte] = static_cast<float>(static_cast<double>(byte) / 255.0);
+    const double sixths = static_cast<double>(byte) * 6.0 / 255.0;
+    sextant[byte] = static_cast<uint8_t>(static_cast<int>(sixths) % kSectors);
+    rest[byte] = static_cast<float>(sixths - std::floor(sixths));
+    for (size_t value = 0; value < 256; ++value) {
+      floor[byte][value] =
+          static_cast<uint8_t>(std::lround(static_cast<double>(value) * (1.0 - static_cast<double>(strength[byte]))));
+    }
+  }
+}
+
+const HsvTables& hsv_tables() {
+  static const HsvTables tables;
+  return tables;
+}
+
+/// value x (1 - share), halves up.
+inline uint8_t dimmed(int value, double share) {
+  return static_cast<uint8_t>(static_cast<int>(value * (1.0 - share) + 0.5));
+}
+
+/// Sorts a pixel's channels; ties as Pillow has them: red before green before blue.
+struct SortedPixel {
+  int sector, largest, middle, smallest;
+};
+
+inline SortedPixel sorted_pixel(int red, int green, int blue) {
+  if (red >= green && red >= blue) {
+    return green >= blue ? SortedPixel{0, red, green, blue} : SortedPixel{5, red, blue, green};
+  }
+  if (green >= blue) return red >= blue ? SortedPixel{1, green, red, blue} : SortedPixel{2, green, blue, red};
+  return red >= green ? SortedPixel{4, blue, red, green} : SortedPixel{3, blue, green, red};
+}
+
+}  // namespace
+
+void adjust_hue(const SquareImage& image, double turn) {
+  if (image.channels == 1) return;
+  // Which channel gets the largest value, the middle one and the smallest one in each sextant.
+  constexpr int kLargest[] = {0, 1, 1, 2, 2, 0}, kMiddle[] = {1, 0, 2, 1, 0, 2}, kSmallest[] = {2, 2, 0, 0, 1, 1};
+  const HsvTables& tables = hsv_tables();
+  const int step = static_cast<int>(turn * 255);  // towards 0
+  for (int64_t i = 0; i < image.area(); ++i) {
+    uint8_t* const pixel = image.pixels + 3 * i;
+    const SortedPixel p = sorted_pixel(pixel[0], pixel[1], pixel[2]);
+    if (p.largest == p.smallest) continue;  // gray has no hue
+    const int range = p.largest - p.smallest;
+    const uint8_t saturation = tables.saturation[triangle(range, p.largest)];
+    const uint8_t hue =
+        static_cast<uint8_t>(tables.hue[static_cast<size_t>(p.sector)][triangle(p.largest - p.middle, range)] + step);
+    const int sextant = tables.sextant[hue];
+    const float strength = tables.strength[saturation], rest = tables.rest[hue];
+    const double share = sextant % 2 == 1 ? static_cast<double>(strength * rest)
+                                          : static_cast<double>(strength) * (1.0 - static_cast<double>(rest));
+    pixel[kLargest[sextant]] = static_cast<uint8_t>(p.largest);
+    pixel[kMiddle[sextant]] = dimmed(p.largest, share);
+    pixel[kSmallest[sextant]] = tables.floor[saturation][static_cast<size_t>(p.largest)];
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes the colour of each pixel. The results are those of torchvision.transforms.functional on PIL
+// Augmentations that change the colour of each pixel. The results are those of torchvision.transforms.functional on PIL
 // images (Pillow's arithmetic), byte for byte. Gray images: what needs colours leaves them as they are. By how much is
 // drawn in augment.h.
 #pragma once
@@ -24,5 +24,11 @@ void equalize_histogram(const SquareImage& image);          ///< per channel: Pi
 /// original -> degenerate + factor x (original - degenerate), byte by byte, cut off to 0..255 and rounded
 /// down.
 void blend_bytes(const uint8_t* degenerate, uint8_t* original, int64_t bytes, double factor);
+
+// Turning the hue. By how much is drawn in augment.h.
+
+/// Moves the hue by `turn` of the full circle, -0.5 to 0.5, through 8-bit HSV as Pillow converts it: the
+/// bytes of torchvision.transforms.functional.adjust_hue on PIL images. A gray image stays as it is.
+void adjust_hue(const SquareImage& image, double turn);
 
 }  // namespace stoker::data

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "data/transform/augment_colour.h"
-#include "kernels/widest.h"
+#include "kernels/cpu.h"
 
 namespace stoker::data {
 namespace {

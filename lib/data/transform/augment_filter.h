@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What looks at the neighbours of pixels, adds noise or erases. How strongly is drawn in augment.h; only the noise
+// Augmentations that use neighbouring pixels, add noise or erase. How strongly is drawn in augment.h; only the noise
 // itself is drawn here.
 #pragma once
 

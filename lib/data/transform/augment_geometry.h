@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves the pixels of a square image. Pixels that come from outside are black (0), as torchvision has
+// Augmentations that move the pixels of a square image. Pixels that come from outside are black (0), as torchvision has
 // it. By how much is drawn in augment.h.
 #pragma once
 

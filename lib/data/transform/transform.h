@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From decoded pixels to one row of a batch: crop, resize, flip, written straight to where the batch lives.
-// What is drawn at random is a pure function of (seed, epoch, sample).
+// Every draw is a pure function of (seed, epoch, sample).
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,19 @@
 #include "data/clip_frames.h"
 #include "data/image/decode.h"
 #include "data/resample/resample.h"
-#include "data/sample_shape.h"
+#include "data/source.h"
 #include "data/transform/augment.h"
-#include "data/transform/spec_augment.h"
 
 namespace stoker::data {
 
-/// What a transform does to the numbers that are learned with an image.
+/// The effect of a transform on the targets of an image.
 struct TargetRule {
   std::vector<float> flip_signs;  ///< [targets] factors of a mirrored image; empty: mirroring changes nothing
   /// `targets` [flip_signs.size()] become those of the mirrored image.
   void mirror(float* targets) const;
 };
 
-/// What happens to a sample; fixed for a run.
+/// The transform of a sample; fixed for a run.
 struct TransformPlan {
   bool training = false;
   SampleShape shape;  ///< of what comes out
@@ -54,7 +53,7 @@ struct SampleGeometry {
   bool keeps_size() const { return resize_width == width && resize_height == height; }
 };
 
-/// `fixed`: what the source fixes of its samples' shape; where that is a size, samples stay as they are. Otherwise
+/// `fixed`: what the source fixes of its samples' shape; where that is a size, samples are not resized. Otherwise
 /// they become square images of bytes, img_size x img_size x in_chans.
 TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
                                   const config::ResolvedAugmentOptions& augment, bool training,
@@ -65,7 +64,7 @@ std::string transform_text(const TransformPlan& plan);
 /// The order of draws is part of the format of a run: box, then flip.
 SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng);
 
-/// What was drawn for an image of from_width x from_height, for the same picture in another size: the same part of it.
+/// The draw for an image of from_width x from_height, for the same picture in another size: the same part of it.
 SampleGeometry same_part(const SampleGeometry& drawn, int from_width, int from_height, int width, int height);
 
 /// Scratch of one worker.

@@ -15,23 +15,23 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/system/file.h"
-#include "core/time/elapsed.h"
-#include "engine/checkpoint/safetensors.h"
+#include "core/time/clock.h"
 #include "engine/checkpoint/trained_state.h"
-#include "engine/checkpoint/weights.h"
 #include "engine/device/random_state.h"
 #include "engine/digest/tensor_digest.h"
+#include "engine/saved/safetensors.h"
+#include "engine/saved/weights.h"
 
 namespace stoker::engine {
 
-// Whether a tensor holds inf or NaN, asked beside training.
+// Whether a tensor holds inf or NaN, computed beside training.
 
-/// Of a CPU's float32 tensor by the calling thread alone.
+/// For a float32 tensor of the CPU, by the calling thread alone.
 bool all_finite(const torch::Tensor& tensor);
 
 namespace {
 
-/// Of a float tensor whose numbers lie one behind the other: those with an exponent of ones are inf or NaN. By the
+/// For a float tensor whose numbers lie one behind the other: those with an exponent of ones are inf or NaN. By the
 /// calling thread alone: LibTorch would make it a team of threads, beside the one that trains.
 bool all_finite_numbers(const float* numbers, int64_t count) {
   constexpr uint32_t kExponent = 0x7f800000;
@@ -59,14 +59,8 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kAverageFile = "model_ema.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kRandomFile = "random.safetensors";
-constexpr const char* kStateFile = "state.json";
-constexpr const char* kConfigFile = "config.yaml";
-constexpr const char* kPreprocessFile = "preprocess.json";
-constexpr uint64_t kMaxTextBytes = 256 << 20;
 
 core::Json bad_samples_json(const std::vector<data::BadSample>& bad) {
   core::Json list = core::Json::array();
@@ -93,13 +87,19 @@ std::string metric_of(const core::Json& manifest) {
   return found == options.end() ? "" : found->second;
 }
 
+/// Whether an epoch that has begun can continue where it was: its batches are the same.
+bool same_batches(const core::Json& saved, const core::Json& own) {
+  config::OptionTexts then = saved_options(saved), now = saved_options(own);
+  for (const char* const name :
+       {"accumulation-steps", "batch-size", "class-balanced", "drop-last", "replicas", "seed", "shuffle-buffer"}) {
+    if (then.count(name) > 0 && then[name] != now[name]) return false;
+  }
+  return saved.value("data_fingerprint", "") == own.value("data_fingerprint", "");
+}
+
 /// Whether results can be compared.
 bool same_metric(const core::Json& saved, const core::Json& own) {
   return metric_of(saved).empty() || metric_of(saved) == metric_of(own);
-}
-
-core::Json read_state_file(const std::string& path) {
-  return core::parse_json(core::read_file(path + "/" + kStateFile, kMaxTextBytes), path + "/" + kStateFile);
 }
 
 /// JSON would turn 1.5 into a count, and 1e300 into any number.
@@ -108,23 +108,30 @@ int64_t count_in(const core::Json& json, const char* key, const std::string& pat
   const core::Json& value = json.at(key);
   if (value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() <= kMost)
     return value.get<int64_t>();
-  throw Error(ErrorKind::data, format("{}/{}: {} is no count", path, kStateFile, key), "use another checkpoint");
+  throw Error(ErrorKind::data, format("{}/{}: {} is not a count", path, kStateFile, key), "use another checkpoint");
 }
 
-[[noreturn]] void bad_state(const std::string& path, const std::exception& error) {
-  throw Error(ErrorKind::data, format("{}/{}: {}", path, kStateFile, error.what()), "use another checkpoint");
+/// Parameters whose averages are younger than the run.
+std::map<std::string, int64_t> begun_at_in(const core::Json& json, const std::string& path) {
+  std::map<std::string, int64_t> begun_at;
+  const auto found = json.find("optimizer_begun_at");
+  if (found == json.end()) return begun_at;
+  for (const auto& [name, steps] : found->items()) begun_at[name] = count_in(*found, name.c_str(), path);
+  return begun_at;
+}
+
+/// Those of which an average of Adam is among `all` and not among `fitting`.
+std::vector<std::string> without_averages(const std::vector<NamedTensor>& all,
+                                          const std::vector<NamedTensor>& fitting) {
+  std::vector<std::string> names;
+  for (const NamedTensor& one : all) {
+    const bool fits = std::any_of(fitting.begin(), fitting.end(), [&](const auto& of) { return of.name == one.name; });
+    if (!fits && one.name.rfind("exp_avg", 0) == 0) names.push_back(one.name.substr(one.name.find('.') + 1));
+  }
+  return names;
 }
 
 }  // namespace
-
-RunProgress read_progress(const std::string& path) {
-  const core::Json json = read_state_file(path);
-  try {
-    return RunProgress::from_json(json.at("train"), path + "/" + kStateFile);
-  } catch (const core::Json::exception& error) {
-    bad_state(path, error);
-  }
-}
 
 /// The run directory, as a command names it.
 static std::string run_of(const CheckpointFiles& files) {
@@ -162,6 +169,8 @@ Checkpoints::Content Checkpoints::content_of(const RunProgress& state, Learner& 
                         {"ema_updates", learner.ema ? learner.ema->updates() : 0},
                         {"class_names", identity_.class_names},
                         {"bad_samples", bad_samples_json(bad)}};
+  const std::map<std::string, int64_t> begun_at = learner.optimizer->begun_at();
+  if (!begun_at.empty()) content.state_json["optimizer_begun_at"] = begun_at;
   return content;
 }
 
@@ -176,20 +185,16 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
   put_tensors(kOptimizerFile, content.optimizer);
   put_tensors(kRandomFile, content.random);
   if (!content.average.empty()) put_tensors(kAverageFile, content.average);
-  const Lineage lineage{
-      tensor_digest(content.weights),
-      core::hash_hex(options_json(identity_).dump(-1, ' ', false, core::Json::error_handler_t::replace)),
-      core::hash_hex(identity_.data_fingerprint), identity_.program, chain_.before(content.state.updates)};
+  const Lineage lineage{tensor_digest(content.weights), core::hash_hex(core::json_line(options_json(identity_))),
+                        core::hash_hex(identity_.data_fingerprint), identity_.program,
+                        chain_.before(content.state.updates)};
   core::Json json = content.state_json;
   lineage.write_to(json);
-  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile,
-                                              json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n",
-                                              files_.file_system());
+  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, core::json_page(json), files_.file_system());
   records[kConfigFile] = write_checkpoint_file(folder + "/" + kConfigFile, identity_.config_yaml, files_.file_system());
   if (!identity_.preprocess.is_null()) {
-    records[kPreprocessFile] = write_checkpoint_file(
-        folder + "/" + kPreprocessFile,
-        identity_.preprocess.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n", files_.file_system());
+    records[kPreprocessFile] = write_checkpoint_file(folder + "/" + kPreprocessFile,
+                                                     core::json_page(identity_.preprocess), files_.file_system());
   }
   return records;
 }
@@ -274,7 +279,7 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
     average = read_safetensors(path + "/" + kAverageFile).tensors;
     average_target = average_state(learner);
   } else if (learner.ema) {
-    lines.push_back("the average of weights begins fresh: at the weights of the checkpoint");
+    lines.push_back("the average of weights starts again at the weights of the checkpoint");
   } else if (has_average) {
     lines.push_back("the average of weights is left out");
   }
@@ -283,10 +288,10 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
   const auto weights_target = model::state_of(*learner.model);
   auto optimizer_target = optimizer_state(learner);
   require_same_table(weights_target, weights, path + "/" + kModelFile);
-  bool takes_steps = true;  // of Adam, whose first averages are corrected by them
+  std::vector<std::string> fresh;  // for Adam, which corrects averages by the steps that they have seen
   if (in_spite_of_differences) {
-    auto fitting = those_that_fit(optimizer_target, optimizer, lines);
-    takes_steps = optimizer_target.empty() || !fitting.empty();
+    auto fitting = matching_tensors(optimizer_target, optimizer, lines);
+    fresh = without_averages(optimizer_target, fitting);
     optimizer_target = std::move(fitting);
   } else {
     require_same_table(optimizer_target, optimizer, path + "/" + kOptimizerFile);
@@ -295,18 +300,25 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
   try {
     RunProgress state = RunProgress::from_json(json.at("train"), path + "/" + kStateFile);
     if (!same_metric(manifest.extra, manifest_of(identity_))) {
-      lines.push_back("the best result so far is that of another metric: it begins fresh");
+      lines.push_back("the best result so far is of another metric and is reset");
       state.best = state.due_best = state.counted = state.latest = {};
       state.counted.epoch = state.epoch - 1;
       state.epochs_without_improvement = 0;
     }
+    if (in_spite_of_differences && state.update_in_epoch > 0 && !same_batches(manifest.extra, manifest_of(identity_))) {
+      lines.push_back(format("epoch {} is gone through again: its batches are others", state.epoch + 1));
+      state.begin_epoch_again();
+    }
     const bool same_data = manifest.extra.value("data_fingerprint", "") == identity_.data_fingerprint;
-    if (!same_data && !json.at("bad_samples").empty()) lines.push_back("bad images are looked for again");
+    if (!same_data && !json.at("bad_samples").empty()) lines.push_back("bad images are searched again");
     for (const core::Json& sample : same_data ? json.at("bad_samples") : core::Json::array()) {
       bad.push_back({count_in(sample, "sample", path), sample.at("name").get<std::string>(),
                      sample.at("reason").get<std::string>()});
     }
-    learner.optimizer->set_steps_taken(takes_steps ? count_in(json, "optimizer_steps", path) : 0);
+    const int64_t steps = count_in(json, "optimizer_steps", path);
+    std::map<std::string, int64_t> begun_at = begun_at_in(json, path);
+    for (const std::string& name : fresh) begun_at[name] = steps;
+    learner.optimizer->set_steps_taken(steps, begun_at);
     if (takes_average) learner.ema->set_updates(count_in(json, "ema_updates", path));
     copy_by_name(weights_target, weights);
     copy_by_name(optimizer_target, optimizer);
@@ -326,7 +338,7 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
   }
 }
 
-/// By the value with which each was saved, of the same metric. What cannot be read is no candidate.
+/// By the value with which each was saved, of the same metric. What cannot be read is not a candidate.
 Evaluated Checkpoints::best_present(const RunProgress& state) const {
   const core::Json own = manifest_of(identity_);
   Evaluated best;
@@ -358,39 +370,14 @@ void Checkpoints::repair_links(const RunProgress& state) {
   point_best(state);
 }
 
-void Checkpoints::go_on_from(RunProgress& state) {
-  state.go_on();
+void Checkpoints::continue_from(RunProgress& state) {
+  state.drop_results_of_stops();
   if (!settings_.keep_best || !state.best.exists() || files_.has(state.best.updates)) return;
   const std::string gone = files_.path_of(state.best.updates);
   state.best = state.due_best = best_present(state);
   core::log_info("the best checkpoint so far, {}, is not there: {}", gone,
                  state.best.exists() ? "the best one that is left is " + files_.path_of(state.best.updates)
                                      : "the next evaluation is the best one until there is a better one");
-}
-
-SavedModel load_saved_model(const std::string& path) {
-  const Manifest manifest = verify_checkpoint(path);
-  const core::Json json = read_state_file(path);
-  SavedModel saved;
-  saved.path = path;
-  saved.config_yaml = core::read_file(path + "/" + kConfigFile, kMaxTextBytes);
-  try {
-    saved.state = RunProgress::from_json(json.at("train"), path + "/" + kStateFile);
-    json.at("class_names").get_to(saved.class_names);
-  } catch (const core::Json::exception& error) {
-    bad_state(path, error);
-  }
-  if (manifest.files.count(kPreprocessFile) > 0) {
-    const std::string file = path + "/" + kPreprocessFile;
-    saved.preprocess = core::parse_json(core::read_file(file, kMaxTextBytes), file);
-  }
-  saved.weights = read_safetensors(evaluated_weights(path)).tensors;
-  return saved;
-}
-
-std::string evaluated_weights(const std::string& path) {
-  const bool has_average = read_manifest(path).files.count(kAverageFile) > 0;
-  return path + "/" + (has_average ? kAverageFile : kModelFile);
 }
 
 }  // namespace stoker::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint holds: weights, optimizer, loss scale, average, random state, where the run stands, and the
+// The content of a checkpoint: weights, optimizer, loss scale, average, random state, where the run stands, and the
 // identity of the run. Everything that a bit-identical continuation needs.
 #pragma once
 
@@ -11,13 +11,12 @@
 
 #include "core/error.h"
 #include "data/loader/loader.h"
-#include "engine/checkpoint/lineage.h"
 #include "engine/checkpoint/run_identity.h"
 #include "engine/checkpoint/saving_thread.h"
-#include "engine/checkpoint/staging.h"
 #include "engine/files/checkpoint_files.h"
 #include "engine/run/events.h"
 #include "engine/run/run_progress.h"
+#include "engine/saved/saved_model.h"
 #include "engine/step/learner.h"
 
 namespace stoker::engine {
@@ -59,18 +58,18 @@ class Checkpoints {
                                        const std::vector<std::string>& free_options = {}) const;
 
   /// Restores everything. The whole table of names, types and shapes is compared before anything is changed.
-  /// `in_spite_of_differences`: beside the weights, which must fit, what does not fit begins fresh, and the log names
+  /// `in_spite_of_differences`: beside the weights, which must fit, what does not fit is reset, and the log names
   /// it.
   RunProgress load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad,
                    bool in_spite_of_differences = false);
 
   /// Makes `last` and `best` agree with `state`, also after a kill between the commit and the moving of links.
   void repair_links(const RunProgress& state);
-  /// A run goes on from `state`: where the checkpoint of its best result is gone, it is the best that is still there.
-  void go_on_from(RunProgress& state);
+  /// A run continues from `state`: where the checkpoint of its best result is gone, it is the best that is still there.
+  void continue_from(RunProgress& state);
 
  private:
-  /// What is written, as values of its own where it is written beside training.
+  /// The content to write, as copies if it is written beside training.
   struct Content {
     RunProgress state;
     std::vector<NamedTensor> weights, optimizer, random, average;  ///< no average: the run keeps none
@@ -90,23 +89,5 @@ class Checkpoints {
   std::optional<Staging> staging_;
   SavingThread saving_;  ///< last: what it uses is destroyed after it
 };
-
-/// Where the run of a checkpoint stood when it was written. Throws Error{data}.
-RunProgress read_progress(const std::string& path);
-
-/// The part of a checkpoint that evaluation and prediction need.
-struct SavedModel {
-  std::string path;
-  std::string config_yaml;
-  core::Json preprocess = {};  ///< null in checkpoints that have none
-  std::vector<std::string> class_names;
-  RunProgress state;
-  std::vector<model::NamedTensor> weights;  ///< the average when the run kept one
-};
-/// Reads and verifies. `path` is a checkpoint folder.
-SavedModel load_saved_model(const std::string& path);
-/// The file of the weights that are evaluated: the average where the manifest in the folder `path` lists one. Throws
-/// Error{data}.
-std::string evaluated_weights(const std::string& path);
 
 }  // namespace stoker::engine

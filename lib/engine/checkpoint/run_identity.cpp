@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/file.h"
 
 namespace stoker::engine {
 namespace {
@@ -28,7 +29,7 @@ config::OptionTexts saved_options(const core::Json& manifest) {
   for (const auto& [name, text] : saved->items()) {
     if (text.is_string()) texts[name] = text.get<std::string>();
   }
-  return config::in_todays_words(std::move(texts));
+  return config::with_current_names(std::move(texts));
 }
 
 core::Json options_json(const RunIdentity& identity) {
@@ -51,10 +52,10 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
   std::vector<std::string> different;
   try {
     const auto written = manifest.at("training_options").get<config::OptionTexts>();
-    const config::OptionTexts options = config::in_todays_words(written);
-    for (const auto& [name, value, before_it_existed] : identity.training_options) {
-      // What has no value now had none before it existed.
-      const std::string missing = before_it_existed.empty() && !value.empty() ? "(not set)" : before_it_existed;
+    const config::OptionTexts options = config::with_current_names(written);
+    for (const auto& [name, value, value_in_older_runs] : identity.training_options) {
+      // Options without a value now had none in older runs.
+      const std::string missing = value_in_older_runs.empty() && !value.empty() ? "(not set)" : value_in_older_runs;
       const auto found = options.find(name);
       const std::string saved = found == options.end() ? missing : found->second;
       const bool is_free = std::find(free_options.begin(), free_options.end(), name) != free_options.end();
@@ -80,10 +81,46 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
                         ranks, identity.ranks, ranks);
     }
   } catch (const core::Json::exception& error) {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("checkpoint {}: its manifest is not ours: {}", path, error.what()));
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("checkpoint {}: its manifest was not written by this program: {}", path, error.what()));
   }
   return different;
+}
+
+void Lineage::write_to(core::Json& state) const {
+  const core::Json link = before.digest.empty()
+                              ? core::Json(nullptr)
+                              : core::Json{{"updates", before.updates}, {"checkpoint", before.digest}};
+  state["digests"] = {{"weights", weights}, {"options", options}, {"data", data}, {"before", link}};
+  state["program"] = program;
+}
+
+Lineage Lineage::from_state(const core::Json& state, const std::string& what) {
+  Lineage lineage;
+  try {
+    lineage.program = state.value("program", core::Json(nullptr));
+    const auto digests = state.find("digests");
+    if (digests == state.end()) return lineage;
+    digests->at("weights").get_to(lineage.weights);
+    digests->at("options").get_to(lineage.options);
+    digests->at("data").get_to(lineage.data);
+    const core::Json& before = digests->at("before");
+    if (before.is_null()) return lineage;
+    const core::Json& updates = before.at("updates");
+    if (!updates.is_number_integer()) throw core::Error(core::ErrorKind::data, what + ": updates is not a count");
+    updates.get_to(lineage.before.updates);
+    before.at("checkpoint").get_to(lineage.before.digest);
+  } catch (const core::Json::exception& error) {
+    throw core::Error(core::ErrorKind::data, what + ": " + error.what(), "use another checkpoint");
+  }
+  return lineage;
+}
+
+Lineage read_lineage(const std::string& path) {
+  constexpr uint64_t kMaxBytes = 256 << 20;
+  const std::string file = path + "/state.json";
+  return Lineage::from_state(core::parse_json(core::read_file(file, kMaxBytes), file), file);
 }
 
 }  // namespace stoker::engine

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be the same for a resumed run to be the same run; written into each checkpoint and compared on resume.
+// The identity of a run, which a resume must not change; written into each checkpoint and compared on resume.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "config/table/old_names.h"
-#include "config/training_option.h"
+#include "config/resolution.h"
+#include "config/table/foreign_words.h"
 #include "core/text/json.h"
 
 namespace stoker::engine {
 
-/// What must be the same for a resumed run to be the same run.
+/// The identity of a run, which a resume must not change.
 struct RunIdentity {
   std::string config_yaml;     ///< resolved, reloadable
   core::Json preprocess = {};  ///< how samples become what the network sees; null: not written
@@ -32,10 +32,55 @@ config::OptionTexts saved_options(const core::Json& manifest);
 core::Json options_json(const RunIdentity& identity);
 /// For the manifest of a checkpoint; differences() reads it.
 core::Json manifest_of(const RunIdentity& identity);
-/// What differs between a run and the manifest of a checkpoint, one line each: options and data. Warns of what may
+/// Differences between a run and the manifest of a checkpoint, one line each: options and data. Warns of what may
 /// change bits only. `path` is for messages; `free_option`: the name of one that may differ. Throws Error{data} for a
 /// manifest that is none of ours.
 std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path,
                                      const std::vector<std::string>& free_options = {});
+
+// The origin of a checkpoint, as it records it: digests of its weights, of options and data, and of the checkpoint
+// before it. Reads and writes files and texts, no tensors.
+
+/// A checkpoint as the next one names it.
+struct CheckpointLink {
+  int64_t updates = 0;
+  std::string digest;  ///< as checkpoint_digest(); empty: there is none
+};
+
+/// See docs/reference/run-directory.md. Empty where an older program wrote the checkpoint.
+struct Lineage {
+  std::string weights;  ///< of weights and buffers, as tensor_digest() has it
+  std::string options;  ///< of those that must be the same for a run to be the same
+  std::string data;     ///< of the data's fingerprint
+  core::Json program;   ///< what computed, as names and texts
+  CheckpointLink before;
+
+  /// Adds it to a state.
+  void write_to(core::Json& state) const;
+  /// Throws Error{data}; `what` is a path for the message.
+  static Lineage from_state(const core::Json& state, const std::string& what);
+};
+
+/// The lineage of a checkpoint folder. Throws Error{data} or no_input.
+Lineage read_lineage(const std::string& path);
+
+/// The checkpoint before the next one. A checkpoint that takes the place of the newest, being of the same update, has
+/// the same one before it.
+class CheckpointChain {
+ public:
+  const CheckpointLink& before(int64_t updates) const { return updates == newest_.updates ? before_newest_ : newest_; }
+  void saved(const CheckpointLink& link) {
+    before_newest_ = before(link.updates);
+    newest_ = link;
+  }
+  /// The run continues from this one.
+  void loaded(const CheckpointLink& link, const CheckpointLink& before) {
+    before_newest_ = before;
+    newest_ = link;
+  }
+
+ private:
+  CheckpointLink newest_, before_newest_;
+};
 
 }  // namespace stoker::engine

@@ -2,13 +2,18 @@
 // One save at a time on a thread of its own.
 #pragma once
 
+#include <torch/types.h>
+
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "engine/run/events.h"
+#include "model/image_model.h"
 
 namespace stoker::engine {
 
@@ -18,8 +23,7 @@ class SavingThread {
   SavingThread() = default;
   /// Waits. An error of a save that nobody took is logged.
   ~SavingThread();
-  SavingThread(const SavingThread&) = delete;
-  SavingThread& operator=(const SavingThread&) = delete;
+  SavingThread& operator=(SavingThread&&) = delete;  // not copied, not moved
 
   /// Runs `save` beside the caller, or right here where the system gives no thread. Nothing may be under way or wait to
   /// be taken.
@@ -39,6 +43,28 @@ class SavingThread {
 
   std::future<CheckpointEvent> ended_;
   std::thread thread_;
+};
+
+// Copies of tensors in one block of host memory, so that training continues while they are written.
+
+using model::NamedTensor;
+
+/// The block stays for the next save: fresh memory would cost more than the copy. One thread at a time.
+class Staging {
+ public:
+  /// Memory for `device` tensors; page-locked where that is a CUDA device.
+  explicit Staging(torch::Device device) : device_(device) {}
+
+  /// Copies of all groups, in CPU memory with the strides of their tensors, good until the next call. Waits for the
+  /// device once, at the end. Throws Error{out_of_memory}.
+  std::vector<std::vector<NamedTensor>> copy(const std::vector<std::vector<NamedTensor>>& groups);
+
+  int64_t bytes() const { return block_.defined() ? block_.numel() : 0; }
+
+ private:
+  torch::Device device_;
+  std::unique_ptr<char[]> memory_;  ///< of a CPU's copies: LibTorch's allocator there is for what comes and goes
+  torch::Tensor block_;             ///< uint8 [bytes]
 };
 
 }  // namespace stoker::engine

@@ -9,8 +9,8 @@
 #include <map>
 
 #include "core/system/file.h"
-#include "engine/checkpoint/safetensors.h"
 #include "engine/files/checkpoint_files.h"
+#include "engine/saved/safetensors.h"
 
 namespace stoker::engine {
 namespace {

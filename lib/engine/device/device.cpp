@@ -5,18 +5,19 @@
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+#include <dlfcn.h>
 #include <torch/version.h>
 
 #include <cstdlib>
+#include <new>
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/system/threads.h"
-#include "engine/device/out_of_memory.h"
+#include "core/system/worker_pool.h"
 #include "engine/device/torch_compat.h"
 
 namespace stoker::engine {
-
 namespace {
 
 /// A release of LibTorch that has no code for a device, and a device that is busy or broken, are noticed by the first
@@ -41,18 +42,18 @@ torch::Device open_device(const std::string& name) {
   const std::string& why = failure.empty() ? absence : failure;
   if (accelerators.empty()) {
     throw core::Error(core::ErrorKind::unavailable,
-                      core::format("device {} was asked for, but {} sees no CUDA device{}", name, libtorch_text(),
+                      core::format("device {} was requested, but {} sees no CUDA device{}", name, libtorch_text(),
                                    why.empty() ? "" : ": " + why),
                       "check the driver with nvidia-smi and that LibTorch is a CUDA build, or use --device cpu");
   }
   const torch::Device device(name);
   if (device.index() >= static_cast<int>(accelerators.size())) {
     throw core::Error(core::ErrorKind::unavailable,
-                      core::format("device {} was asked for, but there are only {}", name, accelerators.size()),
+                      core::format("device {} was requested, but there are only {}", name, accelerators.size()),
                       "devices are numbered from 0");
   }
   try_to_compute(device);
-  // What this thread does without naming a device must not begin a context on the first one, which belongs to another
+  // Calls of this thread without a device must not create a context on the first one, which belongs to another
   // rank.
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   return device;
@@ -78,7 +79,7 @@ DeviceMemory device_memory_by(const std::function<void(DeviceMemory&)>& read) no
   DeviceMemory memory;
   try {
     read(memory);
-  } catch (const std::exception&) {  // asked for a line of text, perhaps while another error is handled
+  } catch (const std::exception&) {  // called for a line of text, perhaps while another error is handled
   }
   return memory;
 }
@@ -114,6 +115,73 @@ NoSearchScope::~NoSearchScope() { at::globalContext().setBenchmarkCuDNN(searched
 std::string libtorch_text() {
   return core::format("LibTorch {}.{}.{}, {} build", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH,
                       is_cuda_build() ? "CUDA" : "CPU");
+}
+
+std::string short_text_of(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  return torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
+}
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  if (const auto* own = dynamic_cast<const core::Error*>(&error)) return own->kind() == core::ErrorKind::out_of_memory;
+  if (dynamic_cast<const c10::Error*>(&error) == nullptr) return false;
+  const std::string text = short_text_of(error);
+  for (const char* words : {"out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED",
+                            "CUDNN_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED"}) {
+    if (text.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool is_out_of_memory(const std::exception& error, double free) {
+  constexpr double kShort = 0.1;
+  if (is_out_of_memory(error)) return true;
+  if (free >= kShort || dynamic_cast<const c10::Error*>(&error) == nullptr) return false;
+  const std::string text = short_text_of(error);
+  for (const char* words : {"unable to find an engine to execute this computation",
+                            "Unable to find a valid cuDNN algorithm to run convolution"}) {
+    if (text.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+BlasFacts blas_of_path(const std::string& path) {
+  BlasFacts facts;
+  facts.path = path;
+  const auto has = [&](const char* part) { return path.find(part) != std::string::npos; };
+  if (has("openblas")) {
+    facts.name = has("openmp")   ? "OpenBLAS with OpenMP threads"
+                 : has("serial") ? "OpenBLAS without threads"
+                                 : "OpenBLAS";
+  } else if (has("mkl")) {
+    facts.name = "Intel MKL";
+  } else if (has("blis")) {
+    facts.name = "BLIS";
+  } else if (has("atlas")) {
+    facts.name = "ATLAS";
+  } else if (has("libtorch")) {
+    facts.name = "inside LibTorch";
+  } else {
+    facts.reference = has("/blas/libblas.") || has("/libblas.so");  // Debian's libblas3, or one built from Netlib
+    facts.name = facts.reference ? "reference BLAS" : "unknown";
+  }
+  return facts;
+}
+
+BlasFacts blas_facts() {
+  BlasFacts facts;
+  Dl_info info{};
+  void* const function = ::dlsym(RTLD_DEFAULT, "sgemm_");
+  if (function && ::dladdr(function, &info) != 0 && info.dli_fname) {
+    char* const resolved = ::realpath(info.dli_fname, nullptr);
+    facts = blas_of_path(resolved ? resolved : info.dli_fname);
+    std::free(resolved);
+  } else {
+    facts.name = at::globalContext().hasMKL() ? "Intel MKL inside LibTorch" : "inside LibTorch";
+  }
+  facts.onednn = at::globalContext().hasMKLDNN();
+  return facts;
 }
 
 }  // namespace stoker::engine

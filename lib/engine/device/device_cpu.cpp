@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For a LibTorch without CUDA: there are no accelerators.
 #include "engine/device/device.h"
-#include "engine/device/device_timeline.h"
-#include "engine/device/graph_runner.h"
 
 namespace stoker::engine {
 

@@ -11,13 +11,12 @@
 
 #include "core/format.h"
 #include "engine/device/device.h"
-#include "engine/device/device_timeline.h"
 
 namespace stoker::engine {
 
 namespace {
 
-/// The kernel's part of it, or that of Windows. /dev/nvidiactl is no sign: libcuda creates it where it may.
+/// The kernel's part of it, or that of Windows. /dev/nvidiactl is not a sign: libcuda creates it where it may.
 bool has_driver() { return ::access("/proc/driver/nvidia/version", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0; }
 
 /// No device and no driver are answers. Anything else is a machine that should compute and does not.
@@ -122,8 +121,7 @@ class CudaTimeline : public DeviceTimeline {
     cudaEventDestroy(before_);
     cudaGetLastError();
   }
-  CudaTimeline(const CudaTimeline&) = delete;
-  CudaTimeline& operator=(const CudaTimeline&) = delete;
+  CudaTimeline& operator=(CudaTimeline&&) = delete;  // not copied, not moved
 
   void mark(int what) override {
     const c10::cuda::CUDAGuard guard(device_);

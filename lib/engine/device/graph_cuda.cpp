@@ -2,7 +2,7 @@
 // Graphs through LibTorch's CUDAGraph, which gives their memory a pool of its own and lets the default generator of the
 // device draw on at each replay. LibTorch before 2.1 records in a mode in which any other thread that requests
 // memory or an event of CUDA, as workers of the loader do, spoils the record.
-#include "engine/device/graph_runner.h"
+#include "engine/device/device.h"
 #include "engine/device/torch_compat.h"
 
 #if STOKER_TORCH_AT_LEAST(2, 1)
@@ -64,7 +64,7 @@ class CudaGraphRunner : public GraphRunner {
 
   std::unique_ptr<RecordedWork> record(const std::function<void()>& work) override {
     const c10::cuda::CUDAGuard device(device_);
-    // What eager updates left in the pools of two streams the record is not going to use.
+    // Memory that eager updates left in the pools of two streams is not used by the record.
     C10_CUDA_CHECK(cudaDeviceSynchronize());
     c10::cuda::CUDACachingAllocator::emptyCache();
     auto record = std::make_unique<CudaRecord>();

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/format.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "engine/device/device.h"
 
 namespace stoker::engine {
@@ -18,7 +18,7 @@ namespace {
 namespace profiler = torch::autograd::profiler;
 using profiler::KinetoEvent;
 
-// Of libkineto's ActivityType, whose header few packages have.
+// Values of libkineto's ActivityType, whose header few packages have.
 constexpr int kCpuOperator = 0, kUserAnnotation = 1, kDeviceCopy = 3, kDeviceFill = 4, kKernel = 5;
 
 struct Span {
@@ -91,8 +91,7 @@ class Recording {
   ~Recording() {
     if (is_on_) profiler::disableProfiler();
   }
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
+  Recording& operator=(Recording&&) = delete;  // not copied, not moved
 
   std::unique_ptr<profiler::ProfilerResult> end() {
     is_on_ = false;
@@ -117,7 +116,7 @@ void OperatorRecorder::update(const std::function<void()>& update) {
     if (to_skip_ > 0) --to_skip_;
     return;
   }
-  synchronize(device_);  // what was asked for before is not of this update
+  synchronize(device_);  // what was requested before is not of this update
   Recording recording(device_, uses_events_);
   const auto begin = std::chrono::steady_clock::now();
   update();

@@ -19,7 +19,7 @@ class OperatorRecorder {
   /// time on the device. Not while updates are recorded as graphs.
   OperatorRecorder(torch::Device device, bool may_use_events) : device_(device), may_use_events_(may_use_events) {}
 
-  /// Of the next updates leaves out `skipped`, which LibTorch and its libraries prepare themselves in, and records
+  /// Leaves out the next `skipped` updates, which LibTorch and its libraries prepare themselves in, and records
   /// `count`.
   void begin(int64_t skipped, int64_t count);
   /// Calls update(), and records it where it is its turn. One that throws is not recorded.

@@ -19,8 +19,7 @@ class AutocastScope {
  public:
   explicit AutocastScope(const Precision& precision);
   ~AutocastScope();
-  AutocastScope(const AutocastScope&) = delete;
-  AutocastScope& operator=(const AutocastScope&) = delete;
+  AutocastScope& operator=(AutocastScope&&) = delete;  // not copied, not moved
 
  private:
   at::DeviceType device_;
@@ -33,8 +32,7 @@ class NoAutocastCacheScope {
  public:
   NoAutocastCacheScope();
   ~NoAutocastCacheScope();
-  NoAutocastCacheScope(const NoAutocastCacheScope&) = delete;
-  NoAutocastCacheScope& operator=(const NoAutocastCacheScope&) = delete;
+  NoAutocastCacheScope& operator=(NoAutocastCacheScope&&) = delete;  // not copied, not moved
 
  private:
   bool was_enabled_;

@@ -14,7 +14,7 @@ namespace stoker::engine {
 /// the CPU.
 using RandomState = std::vector<model::NamedTensor>;
 
-/// Of the CPU's generator and the one of `device`. No sync with the device.
+/// The state of the CPU's generator and of `device`'s. No sync with the device.
 RandomState random_state(torch::Device device);
 /// A state of a CUDA generator is left out where `device` is none.
 void restore_random_state(const RandomState& state, torch::Device device);

@@ -17,8 +17,8 @@ class StreamOrder {
   /// `mark` stands for all that the calling thread has given to its current stream so far. One thread at a time for
   /// each mark.
   virtual void set(size_t mark) = 0;
-  /// What the calling thread gives to its current stream from here on begins when all before `mark` is done. Nothing
-  /// for a mark that was never set. Returns at once: the device waits.
+  /// Work that the calling thread queues on its current stream from here on begins when all before `mark` is done.
+  /// Nothing for a mark that was never set. Returns at once: the device waits.
   virtual void wait(size_t mark) = 0;
   /// Until all is done that the calling thread has given to its current stream.
   virtual void finish() = 0;

@@ -3,6 +3,7 @@
 
 #include "core/format.h"
 #include "core/hash.h"
+#include "engine/group/message.h"
 
 namespace stoker::engine {
 namespace {
@@ -36,6 +37,30 @@ std::string tensor_digest(const std::vector<model::NamedTensor>& tensors) {
     add_tensor(entry.tensor, hasher);
   }
   return hasher.hex();
+}
+
+void ImageDigest::on_batch(const SeenBatch& seen) { batches_[seen.batch_in_window] = tensor_digest(seen.images); }
+
+std::string ImageDigest::hex() const {
+  core::Hasher hasher;
+  for (const auto& [number, digest] : batches_) hasher.add(std::to_string(number) + ":" + digest + "\n");
+  return hasher.hex();
+}
+
+std::string ImageDigest::message() const {
+  MessageWriter message;
+  for (const auto& [number, digest] : batches_) {
+    message.add(number);
+    message.add(digest);
+  }
+  return message.bytes();
+}
+
+void ImageDigest::add_message(const std::string& message) {
+  for (MessageReader reader(message); !reader.at_end();) {
+    const int64_t number = reader.i64();
+    batches_[number] = reader.string();
+  }
 }
 
 }  // namespace stoker::engine

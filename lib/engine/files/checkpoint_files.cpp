@@ -45,7 +45,7 @@ std::string manifest_text(const Manifest& manifest) {
     files[name] = {{"bytes", record.bytes}, {"xxh3_128", record.digest}};
   const core::Json json = {
       {"format", kFormatVersion}, {"updates", manifest.updates}, {"files", files}, {"extra", manifest.extra}};
-  return json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
+  return core::json_page(json);
 }
 
 [[noreturn]] void broken(const std::string& path, const std::string& cause) {
@@ -84,7 +84,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
     }
     return manifest;
   } catch (const core::Json::exception& error) {
-    broken(path, std::string("its manifest is not ours: ") + error.what());
+    broken(path, std::string("its manifest was not written by this program: ") + error.what());
   }
 }
 
@@ -118,7 +118,7 @@ void verify_file(const std::string& checkpoint, const std::string& name, const F
   if (hasher.hex() != record.digest) broken(checkpoint, shown + " is damaged: its digest differs from the manifest's");
 }
 
-/// What was just written must read back as it was written: if not, the storage failed, not the content.
+/// A new file must read back as it was written: if not, the storage failed, not the content.
 void verify_save(const std::string& folder, core::FileSystem& files) {
   try {
     verify_checkpoint(folder, files);
@@ -140,10 +140,12 @@ void warn_if_left(int error_number, const std::string& path) {
   core::log_warning("cannot remove {}: {}", core::printable(path), std::strerror(error_number));
 }
 
-/// Moves `from` over `to`; when `to` exists the two change places in one step and the old one is removed.
+/// Moves `from` over `to`; when `to` exists the two change places in one step and the old one is removed: a checkpoint,
+/// or a file or link of that name.
 void move_into_place(const std::string& from, const std::string& to, core::FileSystem& files) {
   const int error_number = files.rename(from, to);
-  if (error_number != ENOTEMPTY && error_number != EEXIST) return require(error_number, "rename", from);
+  const bool is_taken = error_number == ENOTEMPTY || error_number == EEXIST || error_number == ENOTDIR;
+  if (!is_taken) return require(error_number, "rename", from);
   const int exchanged = files.exchange(from, to);
   if (exchanged != EINVAL && exchanged != ENOSYS) return require(exchanged, "replace", to);
   // The file system cannot exchange: older checkpoints cover the moment in which this one has no name.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a data-parallel run exchange. A rank is one process with its device; each computes gradients of its
-// own share of an update's images, and a sum over all ranks makes them the gradient of the whole update.
+// The exchange between the ranks of a data-parallel run. A rank is one process with its device; each computes gradients
+// of its own share of an update's images, and a sum over all ranks makes them the gradient of the whole update.
 //
 // All ranks make the same calls in the same order; each call returns when every rank has made it. Only abort() is
 // different: it may come at any time and from any thread, the other calls from one thread per rank.
@@ -16,10 +16,10 @@
 
 namespace stoker::engine {
 
-/// The cause that a rank passes to abort() when it was asked to stop: this, and the name of the signal.
+/// The cause that a rank passes to abort() when it was requested to stop: this, and the name of the signal.
 inline constexpr const char* kStoppedBySignal = "stopped by SIG";
-/// The name of the signal, as in "TERM", where that is why a rank is gone; else empty. That is no failure of the other
-/// ranks, which the same signal may not have reached yet.
+/// The name of the signal, as in "TERM", where that is why a rank is gone; else empty. That is not a failure of the
+/// other ranks, which the same signal may not have reached yet.
 inline std::string stop_signal_in(const std::string& cause) {
   const std::string sign = std::string(" failed: ") + kStoppedBySignal;
   const size_t at = cause.find(sign);
@@ -35,7 +35,7 @@ class Group {
   /// Replaces each tensor by its sum over all ranks, in place. Number, shapes, types and order of the tensors are the
   /// same on all ranks. Sums follow a fixed tree, so that all ranks end with the same bits, whenever each of them
   /// comes: rank r is added to rank r + h, where h is half of the ranks, then a quarter of them, down to 1; where their
-  /// number is no power of two, it counts as the next one, without the ranks that there are not. No gradient is
+  /// number is not a power of two, it counts as the next one, without the ranks that there are not. No gradient is
   /// recorded. All lie on one device, the CPU or one that sums_on() was true for; the sums are complete, also on the
   /// device, when this returns.
   virtual void sum(const std::vector<at::Tensor>& tensors) = 0;
@@ -58,8 +58,8 @@ class Group {
 
   /// Announces what this rank does from here on: something that may take any time, such as a checkpoint, or something
   /// that takes all ranks about as long, such as an update. One that the others wait for too long is lost only in the
-  /// latter; one that gives no sign of life, in both. A rank begins with long work.
-  virtual void does_long_work(bool /*is_long*/) noexcept {}
+  /// latter; one that sends no heartbeat, in both. A rank begins with long work.
+  virtual void set_long_work(bool /*is_long*/) noexcept {}
 
   bool is_root() const { return rank() == 0; }
   bool is_alone() const { return size() == 1; }
@@ -76,7 +76,7 @@ class SoloGroup : public Group {
   bool abort(const std::string&) noexcept override { return true; }
 };
 
-/// What whoever trains alone gives where a group is asked for.
+/// The group of a run of one process.
 inline Group& alone() {
   static SoloGroup group;
   return group;
@@ -85,10 +85,9 @@ inline Group& alone() {
 /// For its lifetime this rank does what takes all ranks about as long; before and after it, work that may take long.
 class WorkInStep {
  public:
-  explicit WorkInStep(Group& group) : group_(group) { group_.does_long_work(false); }
-  ~WorkInStep() { group_.does_long_work(true); }
-  WorkInStep(const WorkInStep&) = delete;
-  WorkInStep& operator=(const WorkInStep&) = delete;
+  explicit WorkInStep(Group& group) : group_(group) { group_.set_long_work(false); }
+  ~WorkInStep() { group_.set_long_work(true); }
+  WorkInStep& operator=(WorkInStep&&) = delete;  // not copied, not moved
 
  private:
   Group& group_;

@@ -23,7 +23,7 @@ class MessageWriter {
     bytes_ += text;
   }
   void add(const char* text) = delete;  // would be taken for a bool
-  /// Of any device.
+  /// A tensor of any device.
   void add(const at::Tensor& tensor) {
     const at::Tensor values = tensor.detach().to(at::kCPU).contiguous();
     add(static_cast<int64_t>(values.scalar_type()));
@@ -46,19 +46,19 @@ class MessageReader {
  public:
   explicit MessageReader(const std::string& bytes) : bytes_(bytes) {}
   bool at_end() const { return at_ == bytes_.size(); }
-  int64_t number() { return plain<int64_t>(); }
-  double real() { return plain<double>(); }
-  bool flag() { return number() != 0; }
-  std::string text() {
-    const auto size = static_cast<size_t>(number());
+  int64_t i64() { return plain<int64_t>(); }
+  double f64() { return plain<double>(); }
+  bool flag() { return i64() != 0; }
+  std::string string() {
+    const auto size = static_cast<size_t>(i64());
     return {take(size), size};
   }
   at::Tensor tensor() {  ///< on the CPU
-    const auto type = static_cast<at::ScalarType>(number());
-    std::vector<int64_t> sizes(static_cast<size_t>(number()));
-    for (int64_t& size : sizes) size = number();
+    const auto type = static_cast<at::ScalarType>(i64());
+    std::vector<int64_t> sizes(static_cast<size_t>(i64()));
+    for (int64_t& size : sizes) size = i64();
     const at::Tensor values = at::empty(sizes, type);
-    const auto bytes = static_cast<size_t>(number());
+    const auto bytes = static_cast<size_t>(i64());
     if (bytes != values.nbytes()) throw core::Error(core::ErrorKind::bug, "another rank sent a tensor of another size");
     std::memcpy(values.data_ptr(), take(bytes), bytes);
     return values;

@@ -68,7 +68,7 @@ class FlatSum {
     part_of(numbers_, in).add_(part_of(received_, in));
   }
 
-  /// What comes in replaces `in` of `into`.
+  /// Received numbers replace `in` of `into`.
   void exchange(int peer, const Slice& out, const Slice& in, const at::Tensor& into) {
     const auto size = static_cast<int64_t>(numbers_.element_size());
     const char* const from = static_cast<const char*>(numbers_.data_ptr()) + out.begin * size;
@@ -144,7 +144,7 @@ std::vector<std::string> gather_from_peers(Peers& peers, const std::string& byte
     send_bytes(peers, 0, bytes);
     const std::string together = receive_bytes(peers, 0);
     std::vector<std::string> all;
-    for (MessageReader reader(together); !reader.at_end();) all.push_back(reader.text());
+    for (MessageReader reader(together); !reader.at_end();) all.push_back(reader.string());
     return all;
   }
   std::vector<std::string> all = {bytes};

@@ -30,10 +30,10 @@ Decision decode(const std::string& bytes) {
   decision.stops = message.flag();
   decision.reports = message.flag();
   decision.saves = message.flag();
-  if (message.flag()) decision.limit = static_cast<StopReason>(message.number());
-  decision.train_seconds = message.real();
-  decision.bad_samples = message.number();
-  decision.waited = message.real();
+  if (message.flag()) decision.limit = static_cast<StopReason>(message.i64());
+  decision.train_seconds = message.f64();
+  decision.bad_samples = message.i64();
+  decision.waited = message.f64();
   return decision;
 }
 

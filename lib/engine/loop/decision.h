@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop does next: stop, save, end. Decided in one place once per update; in a group all ranks decide the same.
+// The next action of the loop: stop, save, end. Decided in one place once per update; in a group all ranks decide the
+// same.
 #pragma once
 
+#include <chrono>
+#include <cmath>
 #include <optional>
 
+#include "core/format.h"
+#include "core/time/clock.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/group/group.h"
-#include "engine/run/cadence.h"
 #include "engine/run/plan.h"
+#include "engine/run/run_progress.h"
 
 namespace stoker::engine {
 
 struct Decision {
-  bool stops = false;               ///< a stop was asked for: the run is saved and ends
+  bool stops = false;               ///< a stop was requested: the run is saved and ends
   std::optional<StopReason> limit;  ///< that is reached: the epoch is validated, the run is saved and ends
   bool reports = false;             ///< a report is due, by rank 0's clock
-  bool saves = false;               ///< a checkpoint is due or was asked for
+  bool saves = false;               ///< a checkpoint is due or was requested
   double train_seconds = 0;         ///< of the run, as rank 0's clock has it; see RunProgress
   int64_t bad_samples = 0;          ///< the most that any rank counts
   double waited = 0;                ///< seconds: the least that any rank has waited for the others
@@ -43,5 +49,67 @@ class Decisions {
   Cadence save_every_, report_every_;
   Group& group_;
 };
+
+// A run under way: where it stands, by which clock, and whether it continues.
+
+struct Run {
+  explicit Run(const RunProgress& from) : at(from), seconds_before(from.train_seconds) {}
+
+  RunProgress at;
+  const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  const double seconds_before;    ///< of training by earlier processes
+  bool is_cut_short = false;      ///< a limit was reached within the epoch, which is validated and stays under way
+  std::optional<StopReason> end;  ///< why nothing more is trained; none: the run continues
+
+  double elapsed_seconds() const { return core::seconds_since(begin); }
+  /// Training and validation, over all processes of the run.
+  double train_seconds() const { return seconds_before + elapsed_seconds(); }
+  /// Whether another update of the epoch follows.
+  bool trains(int64_t updates_per_epoch) const {
+    return !end && !is_cut_short && at.update_in_epoch < updates_per_epoch;
+  }
+  /// Applies the decision after an update. A stop ends the run where it is, a limit once the epoch is validated.
+  void follow(const Decision& decision) {
+    if (decision.limit) is_cut_short = true;
+    if (decision.stops) end = StopReason::signal;
+  }
+};
+
+// The errors for a loss that is no longer finite, and for float16 gradients that never are.
+
+/// `loss`: NaN or infinite, seen at `at`. Names the last good checkpoint.
+inline core::Error diverged_loss(double loss, const RunProgress& at, const CheckpointFiles& files) {
+  const char* const value = std::isnan(loss) ? "NaN" : loss > 0 ? "infinite" : "minus infinity";  // no "-nan"
+  return diverged_error(
+      core::format("the loss is {} at update {} (learning rate {:g})", value, at.updates, at.learning_rate), files);
+}
+
+/// Where a run that trains on nothing ends.
+struct SkipLimits {
+  double min_scale = 0;     ///< of the loss
+  int64_t max_skipped = 0;  ///< updates in a row; 0: no limit
+};
+
+/// Throws Error{diverged} when updates are skipped beyond a limit. Else it waits for no save that is under way.
+inline void require_learning(const optim::LossScale& seen, const SkipLimits& limits, const RunProgress& at,
+                             Checkpoints& checkpoints) {
+  // At a scale below 1 gradients overflow by themselves.
+  const std::string without_scale = "train with --amp bfloat16 or --no-amp, or lower --lr";
+  if (limits.max_skipped > 0 && seen.skipped_in_row >= limits.max_skipped) {
+    throw diverged_error(core::format("float16 gradients overflowed in {} updates in a row, up to update {} (loss "
+                                      "scale {:g}); --max-skipped is {}",
+                                      seen.skipped_in_row, at.updates, seen.scale, limits.max_skipped),
+                         checkpoints.files(),
+                         seen.scale > 1
+                             ? "lower --loss-scale, or raise --max-skipped, so that the scale can fall further"
+                             : without_scale);
+  }
+  if (seen.scale < limits.min_scale) {
+    throw diverged_error(core::format("float16 gradients overflow at update {} although the loss scale is {:g}; "
+                                      "--min-scale is {:g}",
+                                      at.updates, seen.scale, limits.min_scale),
+                         checkpoints.files(), seen.scale > 1 ? "lower --min-scale" : without_scale);
+  }
+}
 
 }  // namespace stoker::engine

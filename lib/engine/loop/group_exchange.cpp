@@ -20,9 +20,9 @@ std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSampl
   for (const std::string& of_rank : group.gather(message.bytes())) {
     for (MessageReader reader(of_rank); !reader.at_end();) {
       data::BadSample sample;
-      sample.sample = reader.number();
-      sample.name = reader.text();
-      sample.reason = reader.text();
+      sample.sample = reader.i64();
+      sample.name = reader.string();
+      sample.reason = reader.string();
       all.emplace(sample.sample, sample);
     }
   }
@@ -37,8 +37,8 @@ int64_t share_bad_samples(data::Loader& loader, Group& group) {
   return static_cast<int64_t>(all.size());
 }
 
-void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
-                   config::TestTimeAugmentation tta, const BatchVisitor& visit) {
+void predict_sharded(Group& group, model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
+                     config::TestTimeAugmentation tta, const BatchVisitor& visit) {
   if (group.is_alone()) return predict(model, feed, precision, tta, visit);
   model.eval();
   feed.begin_epoch(0);
@@ -64,28 +64,28 @@ void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& fee
     for (const std::string& of_rank : ranks) {
       MessageReader reader(of_rank);
       if (reader.flag()) throw core::StopRequested{};
-      most_bad = std::max(most_bad, reader.number());
+      most_bad = std::max(most_bad, reader.i64());
     }
     if (most_bad > bad_samples) bad_samples = share_bad_samples(feed.loader(), group);
     for (const std::string& of_rank : ranks) {
       MessageReader reader(of_rank);
       reader.flag();
-      reader.number();
+      reader.i64();
       if (reader.at_end()) continue;  // without a batch, or without an image
       data::Batch merged;
-      merged.planned_images = reader.number();
+      merged.planned_images = reader.i64();
       const torch::Tensor outputs = reader.tensor().to(precision.device);
       merged.labels = reader.tensor().to(precision.device);
       merged.targets = reader.tensor().to(precision.device);
-      while (!reader.at_end()) merged.samples.push_back(reader.number());
+      while (!reader.at_end()) merged.samples.push_back(reader.i64());
       visit(merged, outputs);
     }
   }
 }
 
-EvalReport evaluate_dealt(Group& group, model::ImageModel& model, const Task& task, data::DeviceFeed& feed,
-                          const Precision& precision, config::TestTimeAugmentation tta, const BatchVisitor& visit) {
-  const auto predict_all = [&](const BatchVisitor& add) { predict_dealt(group, model, feed, precision, tta, add); };
+EvalReport evaluate_sharded(Group& group, model::ImageModel& model, const Task& task, data::DeviceFeed& feed,
+                            const Precision& precision, config::TestTimeAugmentation tta, const BatchVisitor& visit) {
+  const auto predict_all = [&](const BatchVisitor& add) { predict_sharded(group, model, feed, precision, tta, add); };
   return evaluate_outputs(task, precision.device, predict_all, visit);
 }
 

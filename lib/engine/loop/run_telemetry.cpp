@@ -2,12 +2,13 @@
 #include "engine/loop/run_telemetry.h"
 
 #include <ATen/ops/cat.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "core/log.h"
+#include "core/system/machine.h"
 #include "core/system/stop_signal.h"
 #include "engine/device/without_sync.h"
 #include "engine/digest/tensor_digest.h"
@@ -15,14 +16,7 @@
 #include "engine/memory/activation_arena.h"
 
 namespace stoker::engine {
-
 namespace {
-
-std::string host_name() {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return host;
-}
 
 std::string bytes_of(const RankTotals& totals) {
   MessageWriter message;
@@ -36,18 +30,18 @@ std::string bytes_of(const RankTotals& totals) {
 RankTotals totals_from(const std::string& bytes) {
   MessageReader message(bytes);
   RankTotals totals;
-  totals.host = message.text();
-  totals.updates = message.number();
+  totals.host = message.string();
+  totals.updates = message.i64();
   for (double* const seconds :
        {&totals.update, &totals.wait, &totals.exchange, &totals.records, &totals.least_exchange}) {
-    *seconds = message.real();
+    *seconds = message.f64();
   }
   return totals;
 }
 
 }  // namespace
 
-RankLedger::RankLedger(Group& group) : group_(group), host_(host_name()) {}
+RankLedger::RankLedger(Group& group) : group_(group), host_(core::host_name()) {}
 
 void RankLedger::begin_epoch() {
   least_exchange_ = 0;
@@ -77,7 +71,7 @@ std::vector<RankTimes> RankLedger::since_report() { return rank_times(now_, std:
 
 std::vector<RankTimes> RankLedger::recent() { return rank_times(now_, std::exchange(at_recent_, now_)); }
 
-std::vector<RankTimes> RankLedger::since_epoch_began() const { return rank_times(now_, {}); }
+std::vector<RankTimes> RankLedger::since_epoch_start() const { return rank_times(now_, {}); }
 
 namespace {
 
@@ -88,7 +82,7 @@ constexpr double kSlotShare = 0.005;  // of the run's time, that work between up
 
 }  // namespace
 
-/// What the host learns of training, in one read.
+/// The figures of training that the host reads, in one read.
 struct RunTelemetry::Figures {
   SumValues sums;
   double gradient_norm = -1;         ///< -1: not measured
@@ -145,7 +139,7 @@ double RunTelemetry::waited_for_ranks() {
   return exchanged_ + decision_waited_;
 }
 
-/// What each rank waits for the others meanwhile counts as exchange.
+/// Waiting for other ranks meanwhile counts as exchange.
 void RunTelemetry::on_decision(const Decision& decision) {
   if (parts_.group.is_alone()) return;  // no part of its time
   parts_.timer.done(StepPart::exchange);
@@ -192,14 +186,14 @@ TrainingFigures RunTelemetry::report(const Run& run) {
   event.gradient_norm = figures.gradient_norm;
   event.loss_scale = figures.loss_scale.scale;
   event.skipped_updates = figures.loss_scale.skipped;
-  ranks_.read(parts_.timer.since_epoch_began());
+  ranks_.read(parts_.timer.since_epoch_start());
   event.ranks = ranks_.since_report();
   parts_.timer.done(StepPart::report);
   const StepTimings judged = parts_.timer.recent(kJudgedSeconds);
   event.found = examine(Interlude::After::report_interval, judged,
                         judged.updates > 0 ? ranks_.recent() : std::vector<RankTimes>(), run);
   judge_graphs(judged);
-  parts_.timer.done(StepPart::other);  // what is measured once is no cost of a report
+  parts_.timer.done(StepPart::other);  // what is measured once is not a cost of a report
   last_report_ = {sums, event.loader.consumer_wait_seconds, now};
   parts_.observer.on_report(event);
   parts_.timer.done(StepPart::report);
@@ -218,9 +212,9 @@ EpochEvent RunTelemetry::epoch_event(const RunProgress& at) {
   event.train_seconds = seconds;
   event.images_per_second = static_cast<double>(at.epoch_images - epoch_begin_.sums.images) / seconds;
   event.data_wait_share = (parts_.loader.stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
-  event.times = parts_.timer.since_epoch_began();
+  event.times = parts_.timer.since_epoch_start();
   ranks_.read(event.times);
-  event.ranks = ranks_.since_epoch_began();
+  event.ranks = ranks_.since_epoch_start();
   event.working_bytes = activation_arena_held();
   if (event.times.wall_seconds < kJudgedSeconds) judge_graphs(event.times);  // no report could judge within it
   return event;
@@ -251,16 +245,16 @@ Findings RunTelemetry::examine(Interlude::After after, const StepTimings& times,
   return found;
 }
 
-/// Of the time that the run will take at its speed so far: what is worth measuring is worth it early, while memory
+/// The share of the run's predicted time that is over: measurements should be early, while memory
 /// still grows.
 double RunTelemetry::slot_seconds_left(const Run& run) const {
   const auto done = static_cast<double>(run.at.updates - start_.start_updates);
-  const auto asked = static_cast<double>(start_.total_updates - start_.start_updates);
-  const double expected = run.elapsed_seconds() * std::max(1.0, asked / std::max(1.0, done));
+  const auto requested = static_cast<double>(start_.total_updates - start_.start_updates);
+  const double expected = run.elapsed_seconds() * std::max(1.0, requested / std::max(1.0, done));
   return kSlotShare * expected - seconds_in_slot_;
 }
 
-/// What is found is done from the next update on.
+/// The result takes effect from the next update on.
 void RunTelemetry::judge_graphs(const StepTimings& window) {
   const StepGraph* const graph = parts_.updater.graph();
   if (!settings_.tries_graphs || !graph || graph_trial_.is_decided()) return;
@@ -296,6 +290,53 @@ FinishEvent RunTelemetry::finish(const Run& run) {
   event.elapsed_seconds = run.elapsed_seconds();
   parts_.observer.on_finish(event);
   return event;
+}
+
+namespace {
+
+/// Shares the contents that each rank has seen with all of them.
+void share(data::SeenContents& seen, Group& group) {
+  MessageWriter own;
+  for (const auto& [sample, digest] : seen.seen()) {
+    own.add(sample);
+    own.add(static_cast<int64_t>(digest));
+  }
+  for (const std::string& of_rank : group.gather(own.bytes())) {
+    for (MessageReader message(of_rank); !message.at_end();) {
+      const int64_t sample = message.i64();
+      seen.add_seen(sample, static_cast<uint64_t>(message.i64()));
+    }
+  }
+}
+
+}  // namespace
+
+SplitOverlap::SplitOverlap(std::shared_ptr<const data::Source>& training,
+                           std::shared_ptr<const data::Source>& validation)
+    : seen_in_training_(std::make_shared<data::SeenContents>(training->size())),
+      seen_in_validation_(std::make_shared<data::SeenContents>(validation->size())) {
+  training = data::make_watched_source(training, seen_in_training_);
+  validation = data::make_watched_source(validation, seen_in_validation_);
+}
+
+void SplitOverlap::stop() {
+  if (!seen_in_training_) return;
+  seen_in_training_->stop();
+  seen_in_validation_->stop();
+}
+
+std::vector<SharedSample> SplitOverlap::compare(Group& group) {
+  if (!seen_in_training_ || seen_in_training_->stopped()) return {};
+  stop();
+  if (!group.is_alone()) {
+    share(*seen_in_training_, group);
+    share(*seen_in_validation_, group);
+  }
+  std::vector<SharedSample> shared;
+  for (const auto& [validation, training] : seen_in_validation_->found_in(*seen_in_training_)) {
+    shared.push_back({validation, training});
+  }
+  return shared;
 }
 
 }  // namespace stoker::engine

@@ -5,36 +5,69 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "data/audit/seen_contents.h"
 #include "engine/device/operator_recorder.h"
-#include "engine/digest/image_digest.h"
+#include "engine/digest/tensor_digest.h"
 #include "engine/group/group.h"
-#include "engine/loop/between_updates.h"
-#include "engine/loop/run.h"
-#include "engine/loop/split_overlap.h"
+#include "engine/loop/decision.h"
 #include "engine/run/events.h"
-#include "engine/run/graph_trial.h"
 #include "engine/run/plan.h"
-#include "engine/run/rank_times.h"
 #include "engine/run/step_times.h"
+#include "engine/step/learner.h"
 #include "engine/step/step_timer.h"
 #include "engine/step/updater.h"
 
 namespace stoker::engine {
 
+// Which samples are in both splits: what was read of each is noted, and compared after the first epoch by all ranks.
+
+class SplitOverlap {
+ public:
+  /// Compares nothing.
+  SplitOverlap() = default;
+  /// Puts sources in front of `training` and `validation` that note the contents that are read.
+  SplitOverlap(std::shared_ptr<const data::Source>& training, std::shared_ptr<const data::Source>& validation);
+
+  /// Notes nothing more: who trained the first epoch has compared.
+  void stop();
+
+  /// Validation samples whose content was read in training, too, ascending. Compares once and stops: empty from then
+  /// on. All ranks make this call, and each gets what all of them have read. Throws core::Error{peer_lost}.
+  std::vector<SharedSample> compare(Group& group);
+
+ private:
+  std::shared_ptr<data::SeenContents> seen_in_training_, seen_in_validation_;
+};
+
+// The one slot in which others than the trainer may use the learner: between two updates, called while training, for a
+// limited time.
+
+class BetweenUpdates {
+ public:
+  virtual ~BetweenUpdates() = default;
+  /// Here it does nothing. Called on the training thread. May run the learner on its own input, and leaves it as it
+  /// was: weights, buffers, gradients, random state, training mode, number of threads. Begins nothing once
+  /// seconds_allowed is spent. A stop request ends it early, by returning or by core::StopRequested: the trainer sees
+  /// the request after notifying its observers of the window. What it returns goes to the observers with the window's
+  /// event.
+  virtual Findings run(Learner& /*learner*/, const Interlude& /*interlude*/) { return {}; }
+};
+
 // Keeps account of where the time of all ranks goes.
 
 /// All ranks make the same calls in the same order. Where this rank is alone, nothing is exchanged and all lists are
-/// empty. Lists are by rank, the same on all ranks but for windows that one rank alone has asked for.
+/// empty. Lists are by rank, the same on all ranks but for windows that one rank alone has requested.
 class RankLedger {
  public:
   explicit RankLedger(Group& group);
 
   void begin_epoch();
-  /// Of an update: seconds that the rank that waited least for the others has waited.
+  /// For an update: seconds that the rank that waited least for the others has waited.
   void add_exchange(double seconds) { least_exchange_ += seconds; }
   /// One small exchange. `so_far`: of this rank, since the epoch began. Throws core::Error{peer_lost}.
   void read(const StepTimings& so_far);
@@ -42,7 +75,7 @@ class RankLedger {
   // As of the last read().
   std::vector<RankTimes> since_report();  ///< or since the epoch began; begins the next window
   std::vector<RankTimes> recent();  ///< since the last call, or the epoch's begin; need not be called on all ranks
-  std::vector<RankTimes> since_epoch_began() const;
+  std::vector<RankTimes> since_epoch_start() const;
 
  private:
   Group& group_;
@@ -83,7 +116,7 @@ class RunTelemetry {
  public:
   RunTelemetry(const TelemetrySettings& settings, const TelemetryParts& parts) : settings_(settings), parts_(parts) {}
 
-  /// A run that goes on from `at`.
+  /// A run that continues from `at`.
   void start_run(const RunProgress& at, const EpochPlan& plan, const RunLimits& limits);
   void start_epoch();
   /// Calls update(), which computes that of `window`: profiled when it is its turn, watched when its digest is due.
@@ -96,7 +129,7 @@ class RunTelemetry {
   TrainingFigures report(const Run& run);
   void end_epoch() { parts_.timer.end_epoch(); }
 
-  /// Of the epoch that has just been trained, without what validation finds.
+  /// The event of the epoch that has just been trained, without what validation finds.
   EpochEvent epoch_event(const RunProgress& at);
   void on_evaluation(int64_t images_done, int64_t images_total) {
     parts_.observer.on_evaluation(images_done, images_total);

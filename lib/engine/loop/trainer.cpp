@@ -7,10 +7,10 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/stop_signal.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "core/time/trace.h"
 #include "engine/loop/group_exchange.h"
-#include "engine/task/worst_samples.h"
+#include "engine/task/evaluate.h"
 
 namespace stoker::engine {
 namespace {
@@ -28,8 +28,7 @@ class AveragedWeights {
   ~AveragedWeights() {
     if (ema_) ema_->swap();
   }
-  AveragedWeights(const AveragedWeights&) = delete;
-  AveragedWeights& operator=(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(AveragedWeights&&) = delete;  // not copied, not moved
 
  private:
   optim::Ema* ema_;
@@ -63,7 +62,7 @@ FinishEvent Trainer::run(const RunProgress& from) {
   return finish(run);
 }
 
-/// Goes on with the epoch that the run stands in, up to its end, a limit or a stop.
+/// Continues with the epoch that the run stands in, up to its end, a limit or a stop.
 void Trainer::train_epoch(Run& run) {
   start_epoch(run.at);
   while (run.trains(settings_.plan.updates())) {
@@ -95,7 +94,7 @@ bool Trainer::update(Run& run) {
   RunProgress& at = run.at;
   UpdateWindow window = settings_.plan.window(at.epoch, at.update_in_epoch);
   window.number = at.updates;
-  const optim::UpdateRates rates = schedule_.rates_at(at.updates);
+  const optim::UpdateRates rates = schedule_.rates_at(at.schedule_update(settings_.plan.updates()));
   const WorkInStep in_step(group_);
   int64_t images = 0;
   try {
@@ -124,8 +123,8 @@ Decision Trainer::decide(Run& run) {
 
 /// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch counts as
 /// finished only after all of that: a resume neither repeats nor skips part of an epoch's end. An epoch cut short by a
-/// limit is validated too but stays under way, so that a raised limit goes on from there. What is validated only
-/// because the run stops counts for nothing once it goes on: a run ends the same whether or not it was stopped.
+/// limit is validated too but stays under way, so that a raised limit continues from there. What is validated only
+/// because the run stops counts for nothing once it continues: a run ends the same whether or not it was stopped.
 void Trainer::finish_epoch(Run& run) {
   EpochEvent event = telemetry_.epoch_event(run.at);
   if (!run.is_cut_short && run.at.epoch_images == 0) {
@@ -177,8 +176,8 @@ void Trainer::validate(RunProgress& at, bool is_due, EpochEvent& event) {
   EvalReport result;
   {
     const AveragedWeights averaged(updater_.learner().ema.get());
-    result = evaluate_dealt(group_, *updater_.learner().model, updater_.task(), val_feed_,
-                            settings_.updater.step.precision, settings_.tta, on_batch);
+    result = evaluate_sharded(group_, *updater_.learner().model, updater_.task(), val_feed_,
+                              settings_.updater.step.precision, settings_.tta, on_batch);
   }
   event.has_eval = true;
   event.eval_loss = result.loss;
@@ -193,7 +192,7 @@ void Trainer::validate(RunProgress& at, bool is_due, EpochEvent& event) {
   telemetry_.examine_validated(event);
 }
 
-/// A loss that is no number, or nothing but float16 gradients that overflow, ends the run.
+/// A loss that is not a number, or nothing but float16 gradients that overflow, ends the run.
 void Trainer::check_learning(const RunProgress& at, const TrainingFigures& figures) {
   if (!std::isfinite(figures.train_loss)) throw diverged_loss(figures.train_loss, at, checkpoints_.files());
   if (updater_.learner().scaler->enabled()) require_learning(figures.loss_scale, settings_.skips, at, checkpoints_);

@@ -10,10 +10,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/group/group.h"
 #include "engine/loop/decision.h"
-#include "engine/loop/divergence.h"
-#include "engine/loop/run.h"
 #include "engine/loop/run_telemetry.h"
-#include "engine/run/cadence.h"
 #include "engine/run/events.h"
 #include "engine/run/plan.h"
 #include "engine/step/updater.h"
@@ -53,7 +50,7 @@ struct TrainerParts {
 ///    all.
 ///  - The epoch's sums lie on the device, in Updater::sums(), until with_sums() reads them before `at` is saved.
 ///  - `at.epoch` moves on in finish_epoch() alone, after validation. What ends the run earlier leaves `at` at the end
-///    of the epoch under way (`at.update_in_epoch` == plan.updates()): a resume validates again, and goes on from
+///    of the epoch under way (`at.update_in_epoch` == plan.updates()): a resume validates again, and continues from
 ///    there.
 ///  - Observers hear of a finished epoch before a checkpoint records that it is finished.
 ///

@@ -14,7 +14,6 @@
 #include <unordered_map>
 
 #include "engine/memory/best_fit_heap.h"
-#include "engine/memory/cpu_allocator.h"
 
 namespace stoker::engine {
 namespace {

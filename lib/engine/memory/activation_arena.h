@@ -15,8 +15,7 @@ class ActivationArenaScope {
  public:
   ActivationArenaScope();
   ~ActivationArenaScope();
-  ActivationArenaScope(const ActivationArenaScope&) = delete;
-  ActivationArenaScope& operator=(const ActivationArenaScope&) = delete;
+  ActivationArenaScope& operator=(ActivationArenaScope&&) = delete;  // not copied, not moved
 };
 
 /// Once in a process, before work begins. Without it, under a limit of address space (ulimit -v) and in builds with
@@ -32,7 +31,7 @@ int64_t activation_arena_held();
 
 /// Smaller blocks, weights of small layers and statistics among them, come from the C library at all times.
 inline constexpr int64_t kArenaBlockBytes = 16 << 10;
-/// What a block of `bytes` takes of working memory: whole cache lines; 0 where it is not cut from it.
+/// The working memory of a block of `bytes`: whole cache lines; 0 where it is not cut from it.
 constexpr int64_t arena_block_bytes(int64_t bytes) {
   constexpr int64_t kLine = 64;
   return bytes < kArenaBlockBytes ? 0 : (bytes + kLine - 1) / kLine * kLine;

@@ -11,7 +11,6 @@
 
 #include "engine/memory/activation_arena.h"
 #include "engine/memory/best_fit_heap.h"
-#include "engine/memory/cpu_allocator.h"
 
 namespace stoker::engine {
 namespace {
@@ -84,8 +83,7 @@ class TracingScope {
     c10::SetCPUAllocator(before_);
     TracingAllocator::instance().end();
   }
-  TracingScope(const TracingScope&) = delete;
-  TracingScope& operator=(const TracingScope&) = delete;
+  TracingScope& operator=(TracingScope&&) = delete;  // not copied, not moved
 
  private:
   c10::Allocator* before_;
@@ -131,8 +129,7 @@ class TracedBlocks {
       for (const int64_t offset : offsets) heap_.release(offset, bytes);
     }
   }
-  TracedBlocks(const TracedBlocks&) = delete;
-  TracedBlocks& operator=(const TracedBlocks&) = delete;
+  TracedBlocks& operator=(TracedBlocks&&) = delete;  // not copied, not moved
 
   void change(int64_t change) {
     const int64_t bytes = arena_block_bytes(std::abs(change));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a piece of work allocates for CPU tensors, in order, and what the same work would need on more images.
+// The allocations of CPU tensors by a piece of work, in order, and the memory of the same work on more images.
 // Torch-free header.
 #pragma once
 
@@ -25,7 +25,7 @@ struct TracedWork {
   AllocationTrace trace;
 };
 
-/// What the same work holds at most on `images` images, from traces on two smaller numbers of images. Each block is
+/// The peak memory of the same work on `images` images, from traces on two smaller numbers of images. Each block is
 /// taken to grow linearly; which blocks are held at once at the worst moment may then be others than in the traces:
 /// gradients of the weights matter for few images, activations for many. Where the two traces differ in length (an
 /// operation chose another way), their peaks are extended instead. Never less than what was held on as many images or

@@ -3,7 +3,10 @@
 // request: where blocks lie, as numbers. Holds no memory.
 #pragma once
 
+#include <c10/core/Allocator.h>
+
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <set>
@@ -15,7 +18,7 @@ class BestFitHeap {
  public:
   static constexpr int64_t kNoOffset = -1;
 
-  /// Before it grows to a high_water_mark, `may_grow` is asked; empty: it always may.
+  /// Before it grows to a high_water_mark, `may_grow` is called; empty: it always may.
   explicit BestFitHeap(std::function<bool(int64_t high_water_mark)> may_grow = {}) : may_grow_(std::move(may_grow)) {}
 
   /// Where the block begins; kNoOffset, and nothing has changed, where it would have to grow and may not.
@@ -44,6 +47,20 @@ class BestFitHeap {
   Gaps gaps_;
   std::set<std::pair<int64_t, int64_t>> by_size_;  ///< the same: bytes and offset
   int64_t high_water_mark_ = 0;
+};
+
+// The interface of an allocator of CPU tensors for every release of LibTorch.
+
+/// `Self` has static functions `c10::DataPtr block(size_t bytes)` and `void free_block(void*)`. Whether allocate() is
+/// const and whether copy_data() exists depends on the release: without `override` each is there for those that need
+/// it.
+template <class Self>
+class CpuAllocator : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) const { return Self::block(bytes); }
+  c10::DataPtr allocate(size_t bytes) { return Self::block(bytes); }
+  void copy_data(void* to, const void* from, size_t bytes) const { std::memcpy(to, from, bytes); }
+  c10::DeleterFnPtr raw_deleter() const { return &Self::free_block; }
 };
 
 }  // namespace stoker::engine

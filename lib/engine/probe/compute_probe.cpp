@@ -9,11 +9,11 @@
 #include <functional>
 
 #include "core/system/stop_signal.h"
-#include "core/system/threads.h"
-#include "core/time/elapsed.h"
+#include "core/system/worker_pool.h"
+#include "core/time/clock.h"
 #include "engine/device/device.h"
 #include "engine/device/random_state.h"
-#include "engine/probe/thread_count.h"
+#include "engine/probe/probe_input.h"
 
 namespace stoker::engine {
 
@@ -60,7 +60,7 @@ double rate_of(const std::function<void()>& call, torch::Device device, double s
 }
 
 /// Numbers as networks have them: a GPU draws less power for ones, and keeps a higher clock than it will in training.
-/// Of a generator of its own, so that a run's random numbers stay what they were.
+/// From a separate generator, so that a run's random numbers stay what they were.
 torch::Tensor noise(at::IntArrayRef sizes, const torch::TensorOptions& options) {
   at::Generator generator = make_generator(/*seed=*/1, torch::kCPU);
   return torch::randn(sizes, generator, torch::TensorOptions().dtype(torch::kFloat32)).to(options);

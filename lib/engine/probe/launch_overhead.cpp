@@ -7,7 +7,7 @@
 
 #include "core/system/stop_signal.h"
 #include "engine/device/device.h"
-#include "engine/probe/pass_clock.h"
+#include "engine/probe/probe_input.h"
 
 namespace stoker::engine {
 namespace {

@@ -11,9 +11,8 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/stop_signal.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "engine/device/device.h"
-#include "engine/device/out_of_memory.h"
 #include "engine/task/evaluate.h"
 
 namespace stoker::engine {
@@ -73,7 +72,7 @@ constexpr int64_t kScoutSide = 128, kUsualSide = 192, kLargeSide = 256;  // pixe
 constexpr int64_t kFewImages = 2, kMaxOnDevice = 256;
 constexpr double kPatienceSeconds = 4;  // for all passes together, as far as it can be predicted
 
-/// What was there before is left out. On a device the peak alone is known: a trace of one block.
+/// Earlier allocations are left out. On a device the peak alone is known: a trace of one block.
 TracedWork traced(int64_t images, torch::Device device, const std::function<void()>& work) {
   core::throw_if_stopped();
   if (device.is_cpu()) return {images, trace_allocations(work)};
@@ -92,7 +91,7 @@ TracedWork traced_evaluation(model::ImageModel& model, const Task& task, torch::
                 [&] { task.predictions(infer(model, batch.images, settings.update.precision, settings.tta)); });
 }
 
-/// Of one image of `side` pixels, its label and targets included.
+/// The bytes of one image of `side` pixels, its label and targets included.
 int64_t bytes_of_input(const ProbeSettings& settings, int64_t side, torch::Device device) {
   const data::Batch batch = noise_batch(settings, 1, side, device);
   return static_cast<int64_t>(batch.images.nbytes() + batch.labels.nbytes() + batch.targets.nbytes());
@@ -151,7 +150,7 @@ ActivationModel passes_on(Prober& prober, int64_t side, int64_t few, int64_t mor
 
 using PeakOf = std::function<int64_t(int64_t images)>;
 
-/// Of a device the peak alone is known. It is tried on enough images that convolutions choose the algorithm that they
+/// On a device the peak alone is known. It is tried on enough images that convolutions choose the algorithm that they
 /// choose for a batch; on fewer where these do not fit, and never on more than `max_images`.
 std::vector<PeakLine> lines_on_device(const std::vector<PeakOf>& peaks, int64_t side, torch::Device device,
                                       int64_t max_images) {

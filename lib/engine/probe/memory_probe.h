@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an update and an evaluation take on the device besides weights and optimizer state, measured on a few images of
+// The memory of an update and of an evaluation besides weights and optimizer state, measured on a few images of
 // noise. Leaves what is trained as it was.
 #pragma once
 
@@ -35,8 +35,8 @@ struct ActivationModel {
   TracedWork eval_small, eval_large;    ///< what evaluates a batch, without gradients
   int64_t input_bytes = 0;              ///< of one image that was tried, its labels and targets included
   double seconds = 0;                   ///< that the probe took
-  int64_t probe_side = 0;               ///< pixels; smaller than asked for when those were too large to try
-  double area_factor = 1;               ///< the area of an image that was asked for, over that of the probe
+  int64_t probe_side = 0;               ///< pixels; smaller than requested when those were too large to try
+  double area_factor = 1;               ///< the area of an image that was requested, over that of the probe
 
   /// At most at once, the input included.
   int64_t training_bytes(int64_t images) const;
@@ -51,7 +51,7 @@ struct ActivationModel {
 /// Throws Error{out_of_memory} when even 2 images do not fit.
 ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSettings& settings);
 
-/// Of evaluation alone: the figures of training stay empty. Forward on a few images twice; images above 256 pixels are
+/// For evaluation alone: the figures of training stay empty. Forward on a few images twice; images above 256 pixels are
 /// predicted from small ones, by their area, as far as the network takes those. No more than `max_images` (1 or more)
 /// of full size are tried at once. Throws what the network throws.
 ActivationModel probe_evaluation_memory(model::ImageModel& model, const Task& task, torch::Device device,

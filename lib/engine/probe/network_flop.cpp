@@ -12,7 +12,7 @@ namespace {
 
 thread_local NetworkFlop* counted = nullptr;  // callbacks of LibTorch are plain functions
 
-/// What a product of two operands takes: as much again for the gradient of each of them.
+/// The FLOPs of a product of two operands: as much again for the gradient of each of them.
 void count_product(double flop, const at::Tensor& left, const at::Tensor& right) {
   counted->forward += flop;
   counted->training += flop * (1.0 + (left.requires_grad() ? 1 : 0) + (right.requires_grad() ? 1 : 0));
@@ -84,8 +84,7 @@ class Counting {
     at::removeCallback(handle_);
     counted = nullptr;
   }
-  Counting(const Counting&) = delete;
-  Counting& operator=(const Counting&) = delete;
+  Counting& operator=(Counting&&) = delete;  // not copied, not moved
 
  private:
   at::CallbackHandle handle_ = 0;

@@ -10,7 +10,6 @@
 #include <numeric>
 
 #include "engine/device/device.h"
-#include "engine/device/out_of_memory.h"
 
 namespace stoker::engine {
 

@@ -2,6 +2,9 @@
 // Trying a network on noise so that nothing of it is left behind.
 #pragma once
 
+#include <ATen/Parallel.h>
+#include <time.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -32,7 +35,7 @@ data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t s
 
 /// Whether the network computes squares of `side` pixels, in the mode in which it is: one forward pass over two of
 /// noise, without gradients. Buffers and random state are for the caller to restore. Throws when memory ran
-/// out, which is no answer.
+/// out, which is not an answer.
 bool takes_squares_of(model::ImageModel& model, const ProbeSettings& settings, int64_t side, torch::Device device);
 
 /// Pixels of the squares on which the speed of `model` is measured: those of its input, or 256 where these are above
@@ -50,12 +53,39 @@ class ScopedSnapshot {
     kept_.restore();
     learner_.model->train();
   }
-  ScopedSnapshot(const ScopedSnapshot&) = delete;
-  ScopedSnapshot& operator=(const ScopedSnapshot&) = delete;
+  ScopedSnapshot& operator=(ScopedSnapshot&&) = delete;  // not copied, not moved
 
  private:
   Learner& learner_;
   StateSnapshot kept_;
+};
+
+// The clocks that passes over a network are timed by.
+
+enum class PassClock {
+  own_thread,  ///< time that the calling thread computed, which neighbours do not change; for one thread of a CPU
+  wall         ///< time that passed
+};
+
+/// Seconds since some moment in the past: differences count.
+inline double seconds_by(PassClock clock) {
+  timespec time = {};
+  ::clock_gettime(clock == PassClock::wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Measuring with another number of CPU threads than the run's.
+
+/// For its lifetime LibTorch computes with `threads` CPU threads; then with as many as before.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int64_t threads) : before_(at::get_num_threads()) { set(threads); }
+  ~ThreadCount() { at::set_num_threads(before_); }
+  ThreadCount& operator=(ThreadCount&&) = delete;  // not copied, not moved
+  void set(int64_t threads) const { at::set_num_threads(static_cast<int>(threads)); }
+
+ private:
+  const int before_;
 };
 
 }  // namespace stoker::engine

@@ -22,7 +22,7 @@ void Observers::notify_all(const Notify& notify) const {
   try {
     for (Observer* observer : observers_) notify(*observer);
   } catch (const core::StopRequested&) {
-    throw core::Error(core::ErrorKind::bug, "a listener of the run looked for a stop request");
+    throw core::Error(core::ErrorKind::bug, "an observer of the run looked for a stop request");
   }
 }
 

@@ -4,16 +4,110 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/loader/loader_stats.h"
-#include "engine/run/compute_cost.h"
-#include "engine/run/findings.h"
-#include "engine/run/rank_times.h"
 #include "engine/run/step_times.h"
 
 namespace stoker::engine {
+
+// Measurements of a run about itself, as plain values that events carry to observers: what it uses of
+// the machine, and what limits it. Torch-free.
+
+/// One look at a GPU; what its driver or board does not report is absent.
+struct GpuReading {
+  std::optional<double> busy_percent;  ///< share of the driver's last sample period with a kernel running
+  std::optional<double> memory_used_bytes, memory_total_bytes;  ///< of all processes
+  std::optional<double> power_watts;
+  std::optional<double> celsius;
+  std::optional<double> clock_mhz, highest_clock_mhz;  ///< of the multiprocessors: now, and as the board allows
+  std::optional<uint64_t> clock_reasons;               ///< NVML's bits: why the clocks are below their highest
+};
+
+/// The resources that a run uses. Unknown values are absent, never 0.
+struct ResourceReading {
+  GpuReading gpu;
+  std::optional<double> cpu_percent;          ///< this process, of all CPUs that it may use
+  std::optional<double> machine_cpu_percent;  ///< all processes, of all CPUs of the machine
+  std::optional<double> other_cpus;           ///< of the CPUs that it may use, how many other processes kept busy
+  std::optional<double> threads_without_cpu;  ///< of this process: ready to run, but waiting for a CPU
+  std::optional<double> involuntary_switches_per_second;  ///< a thread had to give its CPU away
+  std::optional<double> ram_used_bytes;                   ///< of the cgroup or the machine, see core::MemoryUse
+  std::optional<double> ram_limit_bytes;
+  std::optional<double> resident_bytes;                                   ///< this process
+  std::optional<double> read_bytes_per_second, written_bytes_per_second;  ///< this process, from and to storage
+};
+
+enum class Verdict {
+  nothing,                 ///< nothing to gain
+  storage,                 ///< input-bound: reading
+  cold_cache,              ///< input-bound: reading for the first time
+  decode,                  ///< input-bound: decoding
+  augmentation,            ///< input-bound: resizing and augmenting
+  workers,                 ///< input-bound: too few workers
+  prefetch,                ///< input-bound in bursts: too few batches ahead
+  contention,              ///< other processes use the CPUs
+  competing_threads,       ///< another process holds a CPU that threads of the network wait for each other on
+  oversubscribed_threads,  ///< more threads than CPUs
+  copy,                    ///< copies to the device
+  sync,                    ///< waiting for the device to report
+  saving,                  ///< writing checkpoints
+  launch,                  ///< fixed costs per update: the batch is too small
+  exchange,                ///< ranks wait for the sums over all of them
+  unequal_ranks,           ///< all ranks wait for the slowest
+  throttled,               ///< the device's clocks are down
+  device                   ///< the device computes all the time
+};
+
+/// The bottleneck of a run, and the one option to change.
+struct Diagnosis {
+  Verdict verdict = Verdict::nothing;
+  std::vector<std::string> evidence;  ///< short facts with figures
+  std::string option;                 ///< "--num-workers"; "": none helps
+  std::string value;                  ///< "4"
+  std::string advice;                 ///< "--num-workers 4", or what to do where no option helps
+  double gain_percent = 0;            ///< more images per second; >= 0
+};
+
+/// Where a run stands between two updates, when it is examined; see engine/loop/run_telemetry.h.
+struct Interlude {
+  enum class After { report_interval, epoch };
+  After after = After::report_interval;
+  int64_t epoch = 0;             ///< 0-based: under way, or just ended
+  bool is_first_epoch = false;   ///< of this process
+  int64_t epochs_left = 0;       ///< after this one
+  StepTimings times;             ///< of a window that is long enough to judge by; else without updates
+  std::vector<RankTimes> ranks;  ///< of about the same window; empty where this rank is alone
+  double seconds_allowed = 0;    ///< for using the learner; 0 or less: not at all, as after a stop request
+};
+
+struct Findings {
+  std::optional<ResourceReading> resources;  ///< means and maxima since the last event of the same kind
+  std::optional<Diagnosis> diagnosis;        ///< of the last window that was long enough; absent before the first
+};
+
+// FLOPs of training and peak FLOP/s of the devices: plain values, from which the share of the peak that a
+// run reaches follows.
+
+struct ComputeCost {
+  double forward_flop = 0;          ///< of one image or clip: additions and multiplications, each counted
+  double training_flop = 0;         ///< of one image or clip: forward and backward; 0: not known
+  double peak_flop_per_second = 0;  ///< of all devices of the run together, in its precision, measured; 0: not known
+  double grouped_share = 0;         ///< of forward_flop: convolutions of several groups, as depthwise ones are; 0 to 1
+  double product_share = 0;         ///< of forward_flop: matrix products, as linear layers and attention are; 0 to 1
+};
+
+/// Model FLOPs utilization: the share of the peak that training at this rate needs, 0 to about 1. Absent where either
+/// side is not known, and where the rate is far above the peak, which was measured while others kept the devices busy
+/// then. After PaLM (Chowdhery et al. 2022, appendix B); recomputed activations do not count.
+inline std::optional<double> utilization(const ComputeCost& cost, double images_per_second) {
+  if (cost.training_flop <= 0 || cost.peak_flop_per_second <= 0) return std::nullopt;
+  constexpr double kMax = 1.1;  // clocks move by some percent
+  const double share = images_per_second * cost.training_flop / cost.peak_flop_per_second;
+  return share <= kMax ? std::optional<double>(share) : std::nullopt;
+}
 
 enum class MetricUnit {
   percent,
@@ -126,7 +220,7 @@ struct FinishEvent {
   double elapsed_seconds = 0;
 };
 
-/// What the loop is going to do, for listeners that show progress.
+/// The plan of the loop, for observers that show progress.
 struct StartEvent {
   int64_t epochs = 0;
   int64_t updates_per_epoch = 0;

@@ -2,8 +2,7 @@
 #include "engine/run/plan.h"
 
 #include <algorithm>
-
-#include "engine/run/tree_sum.h"
+#include <cmath>
 
 namespace stoker::engine {
 
@@ -63,6 +62,24 @@ std::optional<StopReason> limit_reached(const RunLimits& limits, const RunProgre
 int64_t total_updates(const EpochPlan& plan, const RunLimits& limits) {
   const int64_t by_epochs = limits.epochs * plan.updates();
   return limits.max_updates > 0 ? std::min(by_epochs, limits.max_updates) : by_epochs;
+}
+
+using Unit = config::Interval::Unit;
+
+Cadence::Cadence(config::Interval interval, const core::Clock& clock)
+    : interval_(interval), clock_(&clock), last_(clock.now()) {}
+
+bool Cadence::due_after_update(int64_t updates) {
+  if (interval_.unit == Unit::updates) return updates % std::llround(interval_.amount) == 0;
+  if (interval_.unit != Unit::seconds) return false;
+  const double now = clock_->now();
+  if (now - last_ < interval_.amount) return false;
+  last_ = now;
+  return true;
+}
+
+bool Cadence::due_after_epoch(int64_t epochs) const {
+  return interval_.unit == Unit::epochs && epochs % std::llround(interval_.amount) == 0;
 }
 
 }  // namespace stoker::engine

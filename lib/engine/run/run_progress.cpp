@@ -40,7 +40,7 @@ bool came_later(const std::string& name) {
          name.rfind("latest_", 0) == 0;
 }
 
-/// What older states had one record for.
+/// Fields for which older states had one record.
 void fill_evaluations(RunProgress& state) {
   state.due_best = state.counted = state.best;
   state.counted.epoch = state.epoch - 1 - state.epochs_without_improvement;
@@ -89,6 +89,10 @@ bool RunProgress::note_result(double value, bool lower_is_better, double min_del
 
 void RunProgress::begin_next_epoch() {
   ++epoch;
+  begin_epoch_again();
+}
+
+void RunProgress::begin_epoch_again() {
   update_in_epoch = 0;
   epoch_loss_sum = epoch_score_sum = 0;
   epoch_images = 0;

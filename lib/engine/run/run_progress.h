@@ -10,7 +10,7 @@
 
 namespace stoker::engine {
 
-/// What an evaluation came to, and when. There is none while `updates` is -1.
+/// The result of an evaluation, and its time. There is none while `updates` is -1.
 struct Evaluated {
   double value = 0;      ///< of the evaluation metric
   int64_t epoch = -1;    ///< 0-based
@@ -34,7 +34,7 @@ struct RunProgress {
   int64_t epoch_images = 0;
 
   Evaluated best;      ///< of all evaluations so far
-  Evaluated due_best;  ///< of those that a run which is never stopped makes, too; `best` once the run goes on
+  Evaluated due_best;  ///< of those that a run which is never stopped makes, too; `best` once the run continues
   Evaluated counted;   ///< of these the last improvement: better by more than min-delta than the one before it
   Evaluated latest;    ///< the last one of all
   int64_t epochs_without_improvement = 0;  ///< from `counted` to the last evaluation that was due
@@ -44,15 +44,19 @@ struct RunProgress {
 
   double train_seconds = 0;  ///< training and validation, over all processes of the run; a clock, not bits
 
+  /// Where the schedule stands: the updates done, in a run whose epochs have as many each as they have now.
+  int64_t schedule_update(int64_t updates_per_epoch) const { return epoch * updates_per_epoch + update_in_epoch; }
   /// One more update of the epoch under way is done, on `new_images` images. `rate`: its learning rate.
   void add_update(int64_t new_images, double rate, int64_t batch_micro_batches);
   /// An evaluation of it came to `value`. Returns whether that is the best so far. `is_due`: no stop caused it; only
   /// then it may be an improvement, and epochs without one are counted.
   bool note_result(double value, bool lower_is_better, double min_delta, bool is_due);
-  /// The run goes on: what was evaluated only because it stopped is no longer the best of it.
-  void go_on() { best = due_best; }
+  /// The run continues: what was evaluated only because it stopped is no longer the best of it.
+  void drop_results_of_stops() { best = due_best; }
   /// The epoch under way is over: what is counted of it begins anew.
   void begin_next_epoch();
+  /// It is gone through again, with other batches.
+  void begin_epoch_again();
 
   core::Json to_json() const;
   /// Throws Error{data} naming the field that is missing or of the wrong type; `what` is a path for the message.

@@ -19,8 +19,7 @@ class GradientHooks {
   /// `parameters` are leaves; those that require no gradient are never called for.
   explicit GradientHooks(const std::vector<torch::Tensor>& parameters);
   ~GradientHooks();
-  GradientHooks(const GradientHooks&) = delete;
-  GradientHooks& operator=(const GradientHooks&) = delete;
+  GradientHooks& operator=(GradientHooks&&) = delete;  // not copied, not moved
 
   /// From here on, until disarm(): each time that a gradient has been added to that of a parameter, by the thread that
   /// did it. Both only between backward passes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What training changes: the weights and all that moves with them.
+// The state that training changes: the weights and all that moves with them.
 #pragma once
 
 #include <torch/types.h>

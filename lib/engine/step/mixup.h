@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixup and CutMix: pairs of images of one batch become one, and the loss is shared between their labels.
-// What is drawn is a pure function of (seed, epoch, batch): the same after any resume and for any number of
+// The draw is a pure function of (seed, epoch, batch): the same after any resume and for any number of
 // workers.
 #pragma once
 
@@ -21,7 +21,7 @@ struct MixSettings {
   uint64_t seed = 0;
 };
 
-/// What was drawn for one batch. Row i is mixed with its partner, row i - 1 (row 0 with the last one).
+/// The draw for one batch. Row i is mixed with its partner, row i - 1 (row 0 with the last one).
 struct Mix {
   double lambda = 1;      ///< the share of row i itself, in [0, 1]; 1: nothing is mixed
   bool is_patch = false;  ///< CutMix: the partner's pixels within the box; else the pixels are averaged
@@ -31,7 +31,7 @@ struct Mix {
 /// In a few words, such as "mixup 0.2 or CutMix 1 (of 90 % of batches)"; empty when nothing is mixed.
 std::string mix_text(const MixSettings& settings);
 
-/// Of batch number `batch` of an epoch, with images of `width` x `height` pixels.
+/// The draw for batch number `batch` of an epoch, with images of `width` x `height` pixels.
 /// Mixup: Zhang, Cisse, Dauphin, Lopez-Paz 2018. CutMix: Yun et al. 2019, with the box and the share
 /// corrected for the image's border as torchvision has them.
 Mix draw_mix(const MixSettings& settings, int64_t epoch, int64_t batch, int64_t width, int64_t height);

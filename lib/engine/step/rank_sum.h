@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients of an update, summed over ranks while the backward pass goes on: in buckets, each of which is exchanged
-// as soon as all of its tensors are there.
+// The gradients of an update, summed over ranks while the backward pass continues: in buckets, each of which is
+// exchanged as soon as all of its tensors are there.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -53,15 +53,14 @@ class RankSum {
   RankSum(Group& group, const std::vector<at::Tensor>& like, size_t parameters, Order order,
           std::unique_ptr<StreamOrder> streams);
   ~RankSum();
-  RankSum(const RankSum&) = delete;
-  RankSum& operator=(const RankSum&) = delete;
+  RankSum& operator=(RankSum&&) = delete;  // not copied, not moved
 
   /// `take(i)` gives this rank's part of tensor i, once; undefined where it has none, which counts as zeros. It is
   /// called by the thread that exchanges, when tensor i is ready.
   void begin(std::function<at::Tensor(size_t)> take);
   /// Any thread; once for each tensor.
   void ready(size_t tensor);
-  /// What is not ready yet counts as zeros.
+  /// Gradients that are not ready yet count as zeros.
   void fill_with_zeros();
   /// Until all is exchanged. Throws what Group::sum throws.
   void wait();

@@ -24,7 +24,7 @@ Precision current_precision(torch::Device device) {
   return precision;
 }
 
-/// What layers are about to draw.
+/// The random state before layers draw.
 struct Drawing {
   at::Generator source;  ///< a copy of the one that they draw from; undefined: torch's own, which stood at `state`
   RandomState state;
@@ -36,7 +36,7 @@ struct Drawing {
   }
 };
 
-/// For its lifetime layers draw the same once more; then torch's own generator goes on from where it was.
+/// For its lifetime layers draw the same once more; then torch's own generator continues from where it was.
 class DrawReplay {
  public:
   DrawReplay(const Drawing& earlier, torch::Device device)
@@ -48,8 +48,7 @@ class DrawReplay {
   ~DrawReplay() {
     if (!now_.empty()) restore_random_state(now_, device_);
   }
-  DrawReplay(const DrawReplay&) = delete;
-  DrawReplay& operator=(const DrawReplay&) = delete;
+  DrawReplay& operator=(DrawReplay&&) = delete;  // not copied, not moved
 
  private:
   RandomState now_;
@@ -62,14 +61,13 @@ class BufferKeeper {
  public:
   explicit BufferKeeper(const torch::nn::Module& module) : kept_(module) {}
   ~BufferKeeper() { kept_.restore(); }
-  BufferKeeper(const BufferKeeper&) = delete;
-  BufferKeeper& operator=(const BufferKeeper&) = delete;
+  BufferKeeper& operator=(BufferKeeper&&) = delete;  // not copied, not moved
 
  private:
   BufferSnapshot kept_;
 };
 
-/// What the second pass needs besides the input.
+/// The inputs of the second pass besides the input of the stage.
 struct Replay : torch::CustomClassHolder {
   torch::nn::Module* stage = nullptr;  ///< lives as long as the model, which outlives the backward pass
   model::StageForward forward;

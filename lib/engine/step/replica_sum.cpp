@@ -108,7 +108,7 @@ void ReplicaSum::end_replica(int64_t turn, const ReplicaCount& count) {
   sum_.put(place_of(turn), std::move(part), sum_of);
 }
 
-/// What watch_backward() has not taken.
+/// The gradients that watch_backward() has not taken.
 void ReplicaSum::take_rest(Part& part, bool is_last) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const at::Tensor parameter = parameters_[i];
@@ -131,7 +131,7 @@ ReplicaSum::Part ReplicaSum::sum_of(Part left, Part right) {
   return left;
 }
 
-/// Of what the replicas of this rank have of a tensor. While a backward pass goes on none of it is written to: others
+/// The sum of the replicas of this rank for a tensor. While a backward pass continues none of it is written to: others
 /// may still read the memory that a gradient lies on.
 at::Tensor ReplicaSum::fold(size_t tensor) const {
   const bool is_gradient = tensor < parameters_.size(), in_place = ranks_.sum == nullptr;

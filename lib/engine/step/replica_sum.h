@@ -10,14 +10,13 @@
 
 #include "engine/group/group.h"
 #include "engine/run/plan.h"
-#include "engine/run/tree_sum.h"
 #include "engine/step/gradient_hooks.h"
 #include "engine/step/learner.h"
 #include "engine/step/rank_sum.h"
 
 namespace stoker::engine {
 
-/// What is counted of an update, by replica.
+/// Counters of an update, by replica.
 struct ReplicaCount {
   double loss_sum = 0;
   double score_sum = 0;
@@ -33,10 +32,10 @@ struct OtherRanks {
 
 inline RankShare share_of(const Group& group) { return {group.rank(), group.size()}; }
 
-/// Of the optimizer, in its order.
+/// The parameters of the optimizer, in its order.
 std::vector<at::Tensor> parameters_of(const Learner& learner);
-/// What an update sums over ranks: parameters_of(), for their gradients, then the floating point buffers of the
-/// network, for what changes in them.
+/// The tensors that an update sums over ranks: parameters_of(), for their gradients, then the floating point buffers of
+/// the network, for what changes in them.
 std::vector<at::Tensor> sum_parts_of(const Learner& learner);
 
 /// One update. For each of own_replicas(), in their order: begin_replica(), forward and backward passes, end_replica().
@@ -53,8 +52,7 @@ class ReplicaSum {
   /// `learner` has no gradients.
   ReplicaSum(Learner& learner, int64_t replicas, const OtherRanks& others);
   ~ReplicaSum();
-  ReplicaSum(const ReplicaSum&) = delete;
-  ReplicaSum& operator=(const ReplicaSum&) = delete;
+  ReplicaSum& operator=(ReplicaSum&&) = delete;  // not copied, not moved
 
   /// `turn`: the number of the replica in own_replicas().
   void begin_replica(int64_t turn);

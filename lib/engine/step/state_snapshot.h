@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a forward pass changes besides its result: buffers of the network and random numbers. Kept so that it can be put
-// back.
+// State that a forward pass changes besides its result: buffers of the network and random numbers. Kept so that it can
+// be put back.
 #pragma once
 
 #include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include <vector>
 
+#include "engine/device/precision.h"
 #include "engine/device/random_state.h"
+#include "model/image_model.h"
 
 namespace stoker::engine {
 
@@ -40,5 +43,12 @@ class StateSnapshot {
   RandomState random_;
   torch::Device device_;
 };
+
+// Whether a network can train on a batch of one image. Batch norm in training needs two values per channel at least:
+// one image is enough where its maps are larger than one value, and not where they are a single value.
+
+/// Tries a forward pass without gradients. `model` is in training mode, on the device of `image` [1, ...]; its buffers
+/// and the random state are as before afterwards, and gradients that were gathered stay.
+bool trains_on_one_image(model::ImageModel& model, const torch::Tensor& image, const Precision& precision);
 
 }  // namespace stoker::engine

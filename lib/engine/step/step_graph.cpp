@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "engine/device/device.h"
-#include "engine/device/out_of_memory.h"
 
 namespace stoker::engine {
 namespace {
@@ -96,7 +95,7 @@ bool StepGraph::can_record(const MicroBatch& input, const Compute& compute) {
     cause = short_text_of(error);
     if (is_out_of_memory(error, free_memory_share(learner_.device))) lack_of_memory = std::current_exception();
   }
-  put_gradients_back(parked);
+  restore_gradients(parked);
   if (record_) return true;
   forget();
   release_unused_memory(learner_.device);
@@ -178,7 +177,7 @@ std::vector<torch::Tensor> StepGraph::park_gradients() {
   return parked;
 }
 
-void StepGraph::put_gradients_back(const std::vector<torch::Tensor>& parked) {
+void StepGraph::restore_gradients(const std::vector<torch::Tensor>& parked) {
   const std::vector<optim::NamedParameter>& parameters = learner_.optimizer->parameters();
   for (size_t i = 0; i < parameters.size(); ++i) gradient_of(parameters[i]) = parked[i];
 }

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "data/feed/device_feed.h"
-#include "engine/device/graph_runner.h"
+#include "engine/device/device.h"
 #include "engine/step/learner.h"
 
 namespace stoker::engine {
 
-/// What one forward and backward pass works on.
+/// The inputs of one forward and backward pass.
 struct MicroBatch {
   data::Batch batch;           ///< its images mixed, where any are
   data::Batch partners;        ///< the other labels and targets of mixed images; empty when nothing is mixed
@@ -28,7 +28,7 @@ struct MicroBatch {
   bool is_mixed() const { return lambda < 1; }
 };
 
-/// What a forward pass gave; both stay on the device.
+/// The results of a forward pass; both stay on the device.
 struct PassResult {
   torch::Tensor outputs;   ///< [B, num_outputs], float32 or the autocast type
   torch::Tensor loss_sum;  ///< float32 [], sum over the micro-batch
@@ -49,7 +49,7 @@ class StepGraph {
   StepGraph(GraphRunner& runner, Learner& learner, bool is_required)
       : runner_(runner), learner_(learner), is_required_(is_required) {}
 
-  /// What `compute` gives for `input`. A kind of batch (sizes, types, images of the update, mixed or not) that comes
+  /// The result of `compute` for `input`. A kind of batch (sizes, types, images of the update, mixed or not) that comes
   /// kWarmUps times in a row is recorded at the next one; batches of other kinds are computed directly. The result
   /// holds until the next call. Throws Error{config} when it cannot be recorded, but is required.
   PassResult compute(const MicroBatch& input, const Compute& compute);
@@ -72,7 +72,7 @@ class StepGraph {
   PassResult replay(const MicroBatch& input);
   void take_input(const MicroBatch& input);
   std::vector<torch::Tensor> park_gradients();
-  void put_gradients_back(const std::vector<torch::Tensor>& parked);
+  void restore_gradients(const std::vector<torch::Tensor>& parked);
   bool has_moved() const;
 
   GraphRunner& runner_;

@@ -4,14 +4,14 @@
 #include <algorithm>
 
 #include "core/system/machine.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "core/time/instrumentation.h"
 #include "core/time/trace.h"
 
 namespace stoker::engine {
 namespace {
 
-// Marks that are no part: the others are the number of the part that they end.
+// Marks that are not a part: the others are the number of the part that they end.
 constexpr int kUpdateBegins = -1, kEpochBegins = -2;
 
 int64_t nanoseconds_between(std::chrono::steady_clock::time_point begin, std::chrono::steady_clock::time_point end) {
@@ -31,9 +31,9 @@ data::LoaderStats difference(const data::LoaderStats& now, const data::LoaderSta
   window.write_seconds -= before.write_seconds;
   window.worker_idle_seconds -= before.worker_idle_seconds;
   window.worker_cpu_seconds -= before.worker_cpu_seconds;
-  window.batches_asked_for -= before.batches_asked_for;
-  window.ready_when_asked -= before.ready_when_asked;
-  window.empty_when_asked -= before.empty_when_asked;
+  window.batches_requested -= before.batches_requested;
+  window.ready_when_requested -= before.ready_when_requested;
+  window.empty_when_requested -= before.empty_when_requested;
   return window;
 }
 
@@ -54,7 +54,7 @@ void StepTimer::begin_epoch() {
 }
 
 void StepTimer::begin_update(int64_t number) {
-  end_update_under_way(/*update_follows=*/true);
+  end_current_update(/*update_follows=*/true);
   if (!core::is_instrumented()) return;
   update_ = number;
   last_ = update_begin_ = Clock::now();
@@ -84,7 +84,7 @@ void StepTimer::done(StepPart part) {
   const Clock::time_point now = Clock::now();
   add(part, last_, now);
   last_ = now;
-  // What comes in between is little, and a mark of its own would cost more: the part that follows has it.
+  // The time in between is short, and a mark for it would cost more: the part that follows has it.
   if (timeline_ && part != StepPart::other) timeline_->mark(static_cast<int>(part));
 }
 
@@ -98,10 +98,10 @@ double StepTimer::seconds_so_far(StepPart part) const {
   return 1e-9 * static_cast<double>(now_[static_cast<size_t>(part)]);
 }
 
-void StepTimer::end_epoch() { end_update_under_way(/*update_follows=*/false); }
+void StepTimer::end_epoch() { end_current_update(/*update_follows=*/false); }
 
 /// The start of the next update ends this one on the device, too.
-void StepTimer::end_update_under_way(bool update_follows) {
+void StepTimer::end_current_update(bool update_follows) {
   if (update_ < 0) return;
   done(StepPart::other);
   if (timeline_ && !update_follows) timeline_->mark(static_cast<int>(StepPart::other));
@@ -166,7 +166,7 @@ StepTimings StepTimer::since_report() {
   return window;
 }
 
-StepTimings StepTimer::since_epoch_began() {
+StepTimings StepTimer::since_epoch_start() {
   if (!core::is_instrumented()) return {};
   read_totals();
   return since(at_epoch_);

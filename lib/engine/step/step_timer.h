@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/loader/loader.h"
-#include "engine/device/device_timeline.h"
+#include "engine/device/device.h"
 #include "engine/run/step_times.h"
 
 namespace stoker::engine {
@@ -34,7 +34,7 @@ class StepTimer {
   void end_epoch();                            ///< what follows belongs to no update
 
   StepTimings since_report();  ///< or since the epoch began; begins the next window
-  StepTimings since_epoch_began();
+  StepTimings since_epoch_start();
   /// A window that is long enough to judge by: of at least `seconds`, within the epoch. Else one without
   /// updates.
   StepTimings recent(double seconds);
@@ -53,7 +53,7 @@ class StepTimer {
     double training_cpu_seconds = 0, process_cpu_seconds = 0;
     Clock::time_point at;
   };
-  void end_update_under_way(bool update_follows);
+  void end_current_update(bool update_follows);
   void end_update();
   void add(StepPart part, Clock::time_point begin, Clock::time_point end);
   void read_device();

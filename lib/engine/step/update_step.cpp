@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "engine/memory/activation_arena.h"
-#include "optim/gradients.h"
+#include "optim/grad_scaler.h"
 
 namespace stoker::engine {
 
@@ -86,7 +86,7 @@ Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_updat
   }
   if (micro_batches > 1) out.outputs = at::cat(outputs);
   out.scored_against = mix.lambda < 0.5 ? partners : batch;
-  if (along.watcher) along.watcher->saw_batch({along.batch_in_window, batch, mixed.images, out.outputs, mix});
+  if (along.watcher) along.watcher->on_batch({along.batch_in_window, batch, mixed.images, out.outputs, mix});
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
 #include <functional>
 
 #include "config/options.h"
@@ -14,10 +15,30 @@
 #include "engine/step/mixup.h"
 #include "engine/step/step_graph.h"
 #include "engine/step/step_timer.h"
-#include "engine/step/step_watcher.h"
 #include "engine/task/task.h"
 
 namespace stoker::engine {
+
+// Who looks on while an update is computed: sees what the network saw and changes nothing.
+
+/// A batch behind its backward pass. What is referred to lives as long as the call.
+struct SeenBatch {
+  int64_t batch_in_window = 0;
+  const data::Batch& batch;      ///< with its own labels and targets; its images are from before they were mixed
+  const torch::Tensor& images;   ///< float32 [B, ...] on the device, as the network got them
+  const torch::Tensor& outputs;  ///< [B, num_outputs]
+  const Mix& mix;
+};
+
+class StepWatcher {
+ public:
+  virtual ~StepWatcher() = default;
+  /// After each batch of the update. Where an update is done again, in smaller micro-batches, its batches come again.
+  virtual void on_batch(const SeenBatch& seen) = 0;
+  /// Once all gradients of the update are added up, before they are clipped and applied. They are multiplied by the
+  /// loss scale. Not called where no image was left.
+  virtual void on_gradients(const Learner& /*learner*/) {}
+};
 
 struct UpdateSettings {
   Precision precision;
@@ -25,7 +46,8 @@ struct UpdateSettings {
   config::ClipMode clip_mode = config::ClipMode::norm;
 };
 
-/// What a forward pass gave, and against whose labels or targets it is counted: of mixed images the larger share's.
+/// The results of a forward pass, and the labels or targets that they are scored against: of mixed images the larger
+/// share's.
 struct Forward : PassResult {
   data::Batch scored_against;
 };
@@ -36,7 +58,7 @@ class UpdateStep {
   UpdateStep(const UpdateSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr)
       : settings_(settings), task_(task), learner_(learner), timer_(timer) {}
 
-  /// What goes along with the passes of a batch.
+  /// Context of the passes of a batch.
   struct Along {
     /// Called before the backward pass of the last micro-batch; may be empty.
     std::function<void()> before_last_backward = {};

@@ -10,11 +10,9 @@
 #include "core/rng.h"
 #include "core/system/stop_signal.h"
 #include "engine/device/device.h"
-#include "engine/device/out_of_memory.h"
 #include "engine/device/precision.h"
 #include "engine/device/random_state.h"
 #include "engine/memory/activation_arena.h"
-#include "engine/step/one_image.h"
 #include "engine/step/state_snapshot.h"
 #include "model/layers/random_source.h"
 
@@ -57,7 +55,7 @@ int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim
   sent_before_ = group_.bytes_sent();
   const int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather_once(feed, window);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
-  if (watcher_ && images > 0) watcher_->saw_gradients(learner_);
+  if (watcher_ && images > 0) watcher_->on_gradients(learner_);
   step_.apply(rates);
   return images;
 }
@@ -197,7 +195,7 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
     release_unused_memory(learner_.device);
     trim_activation_arena();
     split_batches(window, cause);
-    feed.go_back_to(window);
+    feed.rewind_to(window);
   }
 }
 

@@ -24,10 +24,10 @@ class BatchFeed {
  public:
   virtual ~BatchFeed() = default;
   /// The next batch; every image of it may have been skipped. `may_stop`: throws core::StopRequested once a stop is
-  /// asked for, before anything is taken; else still waits.
+  /// requested, before anything is taken; else still waits.
   virtual data::Batch next(bool may_stop) = 0;
   /// Goes back to the first batch of `window`, whose update is done again.
-  virtual void go_back_to(const UpdateWindow& window) = 0;
+  virtual void rewind_to(const UpdateWindow& window) = 0;
 };
 
 /// The batches of one epoch after the other, those that are this rank's own; begin_epoch() comes before the first of
@@ -38,7 +38,7 @@ class EpochFeed : public BatchFeed {
   /// `first_batch`: of its own.
   void begin_epoch(int64_t epoch, int64_t first_batch) { feed_.begin_epoch(epoch, first_batch); }
   data::Batch next(bool may_stop) override;
-  void go_back_to(const UpdateWindow& window) override {
+  void rewind_to(const UpdateWindow& window) override {
     begin_epoch(window.epoch, window.first_batch / ranks_);  // all updates before it are full
   }
 
@@ -52,7 +52,7 @@ class RepeatedBatch : public BatchFeed {
  public:
   explicit RepeatedBatch(data::Batch batch) : batch_(std::move(batch)) {}
   data::Batch next(bool may_stop) override;
-  void go_back_to(const UpdateWindow&) override {}
+  void rewind_to(const UpdateWindow&) override {}
 
  private:
   data::Batch batch_;

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "engine/task/count_scores.h"
-#include "engine/task/likeliest.h"
+#include "engine/task/metrics.h"
 #include "engine/task/task.h"
 #include "model/loss.h"
 

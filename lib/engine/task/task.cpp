@@ -10,8 +10,8 @@ namespace stoker::engine {
 std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device) {
   switch (spec.kind) {
     case config::TaskKind::multiclass: return make_multiclass_task(spec, device);
-    case config::TaskKind::binary: return make_binary_task(spec, device);
-    case config::TaskKind::multilabel: return make_multilabel_task(spec, device);
+    case config::TaskKind::binary:
+    case config::TaskKind::multilabel: return make_label_task(spec, device);
     case config::TaskKind::regression: return make_regression_task(spec, device);
     case config::TaskKind::head_pose: return make_head_pose_task(spec, device);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is learned: how many outputs the network needs, what a batch costs, and what its results are judged
+// A task: how many outputs the network needs, what a batch costs, and what its results are judged
 // by. One file per task implements it. Independent of the loop, of models and of files.
 #pragma once
 
@@ -59,7 +59,7 @@ class Task {
   /// errors).
   virtual Metric score() const = 0;
   virtual torch::Tensor score_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
-  /// What evaluation reports besides the loss, without values; the first two are the ones to look at.
+  /// The metrics besides the loss, without values; the first two are the ones to look at.
   virtual std::vector<Metric> metrics() const = 0;
   /// `with_tables`: tables() will be called.
   virtual std::unique_ptr<EvalMetrics> make_metrics(bool with_tables) const = 0;
@@ -85,9 +85,30 @@ bool lower_is_better(config::EvalMetric which);
 
 // One factory per file.
 std::unique_ptr<Task> make_multiclass_task(const TaskSpec& spec, torch::Device device);
-std::unique_ptr<Task> make_binary_task(const TaskSpec& spec, torch::Device device);
-std::unique_ptr<Task> make_multilabel_task(const TaskSpec& spec, torch::Device device);
+std::unique_ptr<Task> make_label_task(const TaskSpec& spec, torch::Device device);
 std::unique_ptr<Task> make_regression_task(const TaskSpec& spec, torch::Device device);
 std::unique_ptr<Task> make_head_pose_task(const TaskSpec& spec, torch::Device device);
+
+// Targets in their own unit and as the network learns them: (target - mean) / scale.
+
+class TargetScaling {
+ public:
+  TargetScaling(const config::ResolvedTaskOptions& options, torch::Device device)
+      : mean_(row(options.target_mean, 0, device)), scale_(row(options.target_scale, 1, device)) {}
+
+  /// All float32 [B, T].
+  torch::Tensor scaled(const torch::Tensor& targets) const { return (targets - mean_) / scale_; }
+  torch::Tensor unscaled(const torch::Tensor& outputs) const { return outputs.to(at::kFloat) * scale_ + mean_; }
+  const torch::Tensor& scale() const { return scale_; }
+
+ private:
+  static torch::Tensor row(const std::vector<double>& values, double otherwise, torch::Device device) {
+    return torch::tensor(values.empty() ? std::vector<double>{otherwise} : values, at::kDouble)
+        .to(at::kFloat)
+        .to(device);
+  }
+
+  torch::Tensor mean_, scale_;  // float32 [1] or [T]
+};
 
 }  // namespace stoker::engine

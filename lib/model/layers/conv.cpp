@@ -2,9 +2,13 @@
 #include "model/layers/conv.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/hardsigmoid.h>
+#include <ATen/ops/hardswish.h>
+#include <ATen/ops/silu.h>
 #include <c10/core/MemoryFormat.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -98,6 +102,53 @@ bool is_for_kernels(const torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
 torch::Tensor convolve(torch::nn::Conv2d& conv, const torch::Tensor& x) {
   if (!is_for_kernels(*conv, x)) return conv(x);
   return Bfloat16Conv::apply(x, conv->weight, conv->options.stride()->at(0), (*padding_of(*conv))->at(0));
+}
+
+torch::Tensor activate(torch::Tensor x, Activation activation) {
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::relu: return x.relu_();
+    case Activation::silu: return at::silu(x);  // not in place: its gradient needs x, which would be copied first
+    case Activation::hardswish: return at::hardswish(x);
+  }
+  return x;
+}
+
+ConvNormAct::ConvNormAct(const ConvShape& shape, const NormSettings& norm, Activation activation)
+    : activation_(activation) {
+  conv_ = register_module("0", torch::nn::Conv2d(torch::nn::Conv2dOptions(shape.in, shape.out, shape.kernel)
+                                                     .stride(shape.stride)
+                                                     .padding((shape.kernel - 1) / 2)
+                                                     .groups(shape.groups)
+                                                     .bias(false)));
+  norm_ = register_module(
+      "1", torch::nn::BatchNorm2d(torch::nn::BatchNorm2dOptions(shape.out).eps(norm.eps).momentum(norm.momentum)));
+}
+
+torch::Tensor ConvNormAct::forward(const torch::Tensor& x) {
+  const int64_t stride = conv_->options.stride()->at(0), padding = (conv_->options.kernel_size()->at(0) - 1) / 2;
+  const bool halves = has_same_padding_ && stride == 2 && padding > 0, is_even_row = halves && x.size(2) % 2 == 0,
+             is_even_column = halves && x.size(3) % 2 == 0;
+  if (!is_even_row && !is_even_column) return activate(norm_(convolve(conv_, x)), activation_);
+  // LibTorch pads both ends alike: with a pixel more on both, what is wanted begins one place later.
+  torch::Tensor y =
+      at::conv2d(x, conv_->weight, {}, {stride, stride}, {padding + is_even_row, padding + is_even_column},
+                 /*dilation=*/1, conv_->options.groups());
+  if (is_even_row) y = y.narrow(2, 1, x.size(2) / 2);
+  if (is_even_column) y = y.narrow(3, 1, x.size(3) / 2);
+  return activate(norm_(y), activation_);
+}
+
+SqueezeExcite::SqueezeExcite(int64_t channels, int64_t squeezed, Activation inner, Gate gate)
+    : inner_(inner), gate_(gate) {
+  fc1_ = register_module("fc1", torch::nn::Conv2d(torch::nn::Conv2dOptions(channels, squeezed, 1)));
+  fc2_ = register_module("fc2", torch::nn::Conv2d(torch::nn::Conv2dOptions(squeezed, channels, 1)));
+}
+
+torch::Tensor SqueezeExcite::forward(const torch::Tensor& x) {
+  torch::Tensor scale = at::adaptive_avg_pool2d(x, {1, 1});  // [B, C, 1, 1]
+  scale = fc2_(activate(fc1_(scale), inner_));
+  return x * (gate_ == Gate::sigmoid ? scale.sigmoid() : at::hardsigmoid(scale));
 }
 
 }  // namespace stoker::model

@@ -27,7 +27,7 @@ Span span_of(int64_t index, int64_t cells, int64_t size) {
   return {index * size / cells, ((index + 1) * size + cells - 1) / cells};
 }
 
-/// Of maps in channels-last. LibTorch's own gradient takes 3 % of an update of tiny_cnn in bfloat16 (1.13, one thread
+/// For maps in channels-last. LibTorch's own gradient takes 3 % of an update of tiny_cnn in bfloat16 (1.13, one thread
 /// of an AMD EPYC of Zen 4); here each cell is one operation. The additions are the same, in the same order.
 class GridMeans : public torch::autograd::Function<GridMeans> {
  public:

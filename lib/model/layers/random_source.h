@@ -12,14 +12,13 @@ class DrawScope {
  public:
   explicit DrawScope(at::Generator generator);
   ~DrawScope();
-  DrawScope(const DrawScope&) = delete;
-  DrawScope& operator=(const DrawScope&) = delete;
+  DrawScope& operator=(DrawScope&&) = delete;  // not copied, not moved
 
  private:
   at::Generator outer_;
 };
 
-/// Of the innermost scope of this thread; undefined outside of any, which operations take for torch's own.
+/// The source of the innermost scope of this thread; undefined outside of any, which operations take for torch's own.
 const at::Generator& random_source();
 
 }  // namespace stoker::model

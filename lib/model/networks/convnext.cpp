@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
-#include "model/initialise.h"
+#include "model/image_model.h"
 #include "model/layers/drop_path.h"
 
 namespace stoker::model {
@@ -174,7 +174,7 @@ std::shared_ptr<ImageModel> make_convnext(const ModelSpec& spec) {
   for (const ConvNextShape& shape : kConvNextShapes) {
     if (spec.name == shape.name) return std::make_shared<ConvNext>(shape, spec);
   }
-  throw core::Error(core::ErrorKind::bug, core::format("make_convnext() was asked for '{}'", spec.name));
+  throw core::Error(core::ErrorKind::bug, core::format("make_convnext() was requested '{}'", spec.name));
 }
 
 }  // namespace stoker::model

@@ -11,10 +11,9 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
-#include "model/initialise.h"
-#include "model/layers/conv_norm_act.h"
+#include "model/image_model.h"
+#include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
-#include "model/layers/squeeze_excite.h"
 
 namespace stoker::model {
 namespace {
@@ -169,7 +168,7 @@ std::shared_ptr<ImageModel> make_efficientnet(const ModelSpec& spec) {
   for (const EfficientNetScale& scale : kEfficientNetScales) {
     if (spec.name == scale.name) return std::make_shared<EfficientNet>(scale, spec);
   }
-  throw core::Error(core::ErrorKind::bug, core::format("make_efficientnet() was asked for '{}'", spec.name));
+  throw core::Error(core::ErrorKind::bug, core::format("make_efficientnet() was requested '{}'", spec.name));
 }
 
 }  // namespace stoker::model

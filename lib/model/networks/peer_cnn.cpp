@@ -52,7 +52,7 @@ class PeerCnn : public ImageModel {
   std::string head_prefix() const override { return head_name_ + "."; }
 
   void set_stage_runner(StageRunner) override {
-    throw core::Error(core::ErrorKind::config, "peer_cnn has no stages whose activations could be computed again",
+    throw core::Error(core::ErrorKind::config, "peer_cnn has no stages whose activations could be recomputed",
                       "leave --grad-checkpointing out, or choose another network");
   }
 

@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
-#include "model/initialise.h"
+#include "model/image_model.h"
 #include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 
@@ -192,7 +192,7 @@ std::shared_ptr<ImageModel> make_resnet(const ModelSpec& spec) {
   for (const ResNetShape& shape : kResNetShapes) {
     if (spec.name == shape.name) return std::make_shared<ResNet>(shape, spec);
   }
-  throw core::Error(core::ErrorKind::bug, core::format("make_resnet() was asked for '{}'", spec.name));
+  throw core::Error(core::ErrorKind::bug, core::format("make_resnet() was requested '{}'", spec.name));
 }
 
 }  // namespace stoker::model

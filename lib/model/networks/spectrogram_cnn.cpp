@@ -9,8 +9,8 @@
 #include <torch/nn/modules/linear.h>
 
 #include "model/architectures.h"
-#include "model/initialise.h"
-#include "model/layers/conv_norm_act.h"
+#include "model/image_model.h"
+#include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 #include "model/layers/grid_means.h"
 

@@ -16,8 +16,8 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
+#include "model/layers/conv.h"
 #include "model/layers/conv_lstm.h"
-#include "model/layers/conv_norm_act.h"
 #include "model/layers/drop_path.h"
 
 namespace stoker::model {

@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
-#include "model/initialise.h"
+#include "model/image_model.h"
 #include "model/layers/attention.h"
 #include "model/layers/drop_path.h"
 
@@ -171,7 +171,7 @@ std::shared_ptr<ImageModel> make_vision_transformer(const ModelSpec& spec) {
   for (const VitShape& shape : kVitShapes) {
     if (spec.name == shape.name) return std::make_shared<VisionTransformer>(shape, spec);
   }
-  throw core::Error(core::ErrorKind::bug, core::format("make_vision_transformer() was asked for '{}'", spec.name));
+  throw core::Error(core::ErrorKind::bug, core::format("make_vision_transformer() was requested '{}'", spec.name));
 }
 
 }  // namespace stoker::model

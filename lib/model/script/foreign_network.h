@@ -31,15 +31,15 @@ class ForeignNetwork {
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
   /// Every part, a part after that around it. The same in each call.
   virtual std::vector<ForeignPart> parts() const = 0;
-  /// Whether the part of that place in parts() trains; those inside it are not asked. Without effect where it has no
+  /// Whether the part of that place in parts() trains; those inside it are not visited. Without effect where it has no
   /// mode.
   virtual void set_training(size_t part, bool on) = 0;
   /// The bytes of a file that holds it as it is now, with `extra` files in it by name.
   virtual std::string saved(const std::map<std::string, std::string>& extra) const = 0;
 };
 
-/// What the library exports, extern "C", under kOpenForeignNetwork: makes a network of the bytes of a file. Runs code
-/// of the file. Null, and what is wrong in `problem`, where it is no such file.
+/// The function that the library exports, extern "C", under kOpenForeignNetwork: makes a network of the bytes of a
+/// file. Runs code of the file. Null, and what is wrong in `problem`, where it is no such file.
 using OpenForeignNetwork = ForeignNetwork* (*)(const std::string& bytes, std::string& problem);
 /// Changes with everything above.
 inline constexpr char kOpenForeignNetwork[] = "stoker_open_foreign_network_1";

@@ -63,10 +63,9 @@ NetworkFile read_network_file(const std::string& path) {
 
 std::unique_ptr<ForeignNetwork> open_foreign_network(const std::string& bytes, const std::string& path) {
   if (!is_trusted) {
-    throw Error(
-        ErrorKind::config,
-        core::format("--model {}: a network in a file is a program, which runs as you", core::printable(path)),
-        "add --trust-model where you know who wrote it; train list models lists the networks that need no trust");
+    throw Error(ErrorKind::config,
+                core::format("--model {}: a network in a file is a program, which runs as you", core::printable(path)),
+                "add --trust-model if you trust its author; train list models lists the networks that need none");
   }
   std::string problem;
   std::unique_ptr<ForeignNetwork> network(open_library()(bytes, problem));

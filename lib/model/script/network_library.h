@@ -25,7 +25,7 @@ struct NetworkFile {
 NetworkFile read_network_file(const std::string& path);
 
 /// `path` is for messages. Throws Error{config} where trust_network_files() was not called, Error{unavailable} where
-/// the library is not installed or is of another version, Error{data} where the bytes are no network.
+/// the library is not installed or is of another version, Error{data} where the bytes are not a network.
 std::unique_ptr<ForeignNetwork> open_foreign_network(const std::string& bytes, const std::string& path);
 
 }  // namespace stoker::model

@@ -54,9 +54,10 @@ void refuse_options(const ModelSpec& spec) {
   if (spec.drop_rate != 0) refuse("--drop-rate");
   if (spec.drop_path_rate != 0) refuse("--drop-path-rate");
   if (spec.zero_init_residual) refuse("--zero-init-residual");
+  if (spec.same_padding) refuse("--same-padding");
 }
 
-/// What it makes of two black images must be two rows of outputs.
+/// The output for two black images must be two rows.
 void try_out(ScriptNetwork& network, const ModelSpec& spec) {
   const torch::NoGradGuard no_gradients;
   network.eval();
@@ -148,7 +149,7 @@ void ScriptNetwork::train(bool on) {
 
 void ScriptNetwork::set_stage_runner(StageRunner) {
   throw Error(ErrorKind::config,
-              name_ + ": the code of a file does not show where stages begin whose activations could be computed again",
+              name_ + ": the code of a file does not show where stages begin whose activations could be recomputed",
               "leave --grad-checkpointing out");
 }
 

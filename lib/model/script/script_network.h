@@ -23,7 +23,7 @@ class ScriptNetwork : public ImageModel {
   std::string head_prefix() const override { return head_prefix_; }
   void train(bool on = true) override;
   void set_stage_runner(StageRunner) override;
-  /// Of a file of the same kind, with the weights as they are now, in evaluation mode.
+  /// A file of the same kind, with the weights as they are now, in evaluation mode.
   std::string saved(const std::map<std::string, std::string>& extra);
   /// False when no part can be switched to training: then dropout and batch norm do as when it was written.
   bool has_mode() const { return has_mode_; }
@@ -36,7 +36,7 @@ class ScriptNetwork : public ImageModel {
   bool has_mode_ = false;
 };
 
-/// Of the file that `spec.name` is the path of. Tries it on two images. Throws as the functions of network_library.h,
+/// The network in the file at `spec.name`. Tries it on two images. Throws as the functions of network_library.h,
 /// and Error{config} where it does not take the images or gives other outputs than those of `spec`, or where the
 /// options request what only networks of ours can do.
 std::shared_ptr<ImageModel> make_script_network(const ModelSpec& spec);

@@ -71,11 +71,11 @@ constexpr double kWorthSaying = 3;       // percent: below it there is nothing t
 constexpr double kWaits = 0.05;          // share of the time from which on waiting for data is looked at
 constexpr double kOthersTake = 0.25;     // CPUs
 constexpr double kMostlyComputes = 0.6;  // share of the time
-// Of a network's time, that runs at bfloat16's speed: ResNet-18 here.
+// The share of a network's time that runs at bfloat16's speed: ResNet-18 here.
 constexpr double kConvolutionShare = 0.65;
-// Of bfloat16 over TF32 on tensor cores, by the data sheets of every NVIDIA architecture since 8.0.
+// The speed of bfloat16 over TF32 on tensor cores, by the data sheets of every NVIDIA architecture since 8.0.
 constexpr double kTensorCoreSpeed = 2;
-// Of other libraries over the reference BLAS, at least, in float32 on one thread.
+// The speed of other libraries over the reference BLAS, at least, in float32 on one thread.
 constexpr double kReferenceBlas = 10;
 
 }  // namespace
@@ -92,8 +92,8 @@ Diagnosis BottleneckAnalysis::run() {
   check_threads();
   check_contention();
   check_ranks();
-  // A device that waits for the host to launch is no sign of missing data.
-  if (times_.host_holds_device_up()) {
+  // A device that waits for the host to launch is not a sign of missing data.
+  if (times_.is_launch_bound()) {
     check_launching();
   } else if (wait_share_ >= kWaits) {
     check_input();
@@ -158,9 +158,13 @@ void BottleneckAnalysis::check_contention() {
 
 void BottleneckAnalysis::check_report_and_saves() {
   const engine::StepParts& parts = times_.judged();  // of a device: that it idles meanwhile
+  const double reports = facts_.report_seconds, saves = facts_.save_seconds;
+  const char* const report_value = reports < 5 ? "5s" : reports < 60 ? "1m" : "";  // longer than what is set
+  const char* const save_value = saves < 1800 ? "30m" : saves < 7200 ? "2h" : "";
   for (const auto& [part, verdict, option, value] :
-       {std::tuple(StepPart::report, Verdict::sync, "--report-every", "5s"),
-        std::tuple(StepPart::save, Verdict::saving, "--save-every", "30m")}) {
+       {std::tuple(StepPart::report, Verdict::sync, "--report-every", report_value),
+        std::tuple(StepPart::save, Verdict::saving, "--save-every", save_value)}) {
+    if (*value == '\0') continue;
     StepModel changed = now_;
     changed.training = std::max(0.0, now_.training - parts[part].mean_seconds);
     changed.network_cpu = std::max(0.0, now_.network_cpu - parts[part].mean_seconds);
@@ -315,7 +319,7 @@ std::string BottleneckAnalysis::utilization_text() const {
   return text + ": the rest goes to normalizations, activations and moving memory";
 }
 
-/// Of what was tried, and of what is left: no option of this run.
+/// Adds trials of other numbers of threads to the evidence; the advice names no option.
 void BottleneckAnalysis::conclude_cpu_limit() {
   if (!facts_.on_cpu || computing_ < kMostlyComputes * now_.update) return;
   const bool more_would_help = facts_.cpus_seconds && *facts_.cpus_seconds < facts_.pass_seconds();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at the facts of a run from every side, each with its "what if", and keeps the side that gains most.
-// The verdicts: diagnosis.h; the arithmetic: step_model.h.
+// The verdicts: diagnosis.h.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct StepModel {
   double least_cpus = 0.25;   ///< that it gets whatever others take: as many as it was seen to get
   double slack = 1;           ///< measured over what the limits explain: bursts, hand-overs. Never below 1
 
-  /// What the limits explain, without slack: the slowest of the training thread, the workers and the CPUs.
+  /// The time that the limits explain, without slack: the slowest of the training thread, the workers and the CPUs.
   double limit() const;
-  /// Of `changed`, in percent, how much more updates per second than measured. Never below 0.
+  /// The gain of `changed`, in percent: how much more updates per second than measured. Never below 0.
   double gain_percent(const StepModel& changed) const;
 };
 
@@ -44,7 +44,7 @@ class BottleneckAnalysis {
   Diagnosis run();
 
  private:
-  // What keeps the network from computing (bottleneck_analysis.cpp).
+  // Limits of the network's computing (bottleneck_analysis.cpp).
   void check_threads();
   void check_contention();
   void check_report_and_saves();
@@ -58,11 +58,11 @@ class BottleneckAnalysis {
   void conclude_nothing_to_gain();
   void conclude_cpu_limit();
   std::string utilization_text() const;
-  // What the other ranks have to do with it (bottleneck_ranks.cpp).
+  // Limits by other ranks (bottleneck_input.cpp).
   void check_ranks();
   void check_exchange(const engine::RankSummary& ranks);
   void check_slowest(const engine::RankSummary& ranks);
-  // What keeps the data from coming (bottleneck_input.cpp).
+  // Limits of the input (bottleneck_input.cpp).
   void check_input();
   bool check_prefetch();
   bool check_storage();

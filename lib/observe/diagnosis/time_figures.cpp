@@ -69,10 +69,10 @@ std::vector<std::string> time_lines(const engine::StepTimings& times) {
   }
   if (samples.empty()) return lines;
   const data::LoaderStats& loader = times.loader;
-  if (loader.batches_asked_for > 0) {
+  if (loader.batches_requested > 0) {
     samples +=
         format("  queue {:.1f} of {} batches, empty {:.0f}%", times.mean_queue(), loader.batches_capacity,
-               100 * static_cast<double>(loader.empty_when_asked) / static_cast<double>(loader.batches_asked_for));
+               100 * static_cast<double>(loader.empty_when_requested) / static_cast<double>(loader.batches_requested));
   }
   lines.push_back("sample:" + samples);
   return lines;
@@ -119,11 +119,11 @@ Json time_json(const engine::StepTimings& times) {
                       {"resize", spread_json(times.sample.resize)},
                       {"augment", spread_json(times.sample.augment)},
                       {"write", spread_json(times.sample.write)}};
-  const bool asked = loader.batches_asked_for > 0;
-  object["queue"] = {{"mean_batches", asked ? Json(times.mean_queue()) : Json(nullptr)},
-                     {"empty_share", asked ? Json(static_cast<double>(loader.empty_when_asked) /
-                                                  static_cast<double>(loader.batches_asked_for))
-                                           : Json(nullptr)},
+  const bool requested = loader.batches_requested > 0;
+  object["queue"] = {{"mean_batches", requested ? Json(times.mean_queue()) : Json(nullptr)},
+                     {"empty_share", requested ? Json(static_cast<double>(loader.empty_when_requested) /
+                                                      static_cast<double>(loader.batches_requested))
+                                               : Json(nullptr)},
                      {"capacity_batches", loader.batches_capacity}};
   object["cpu"] = {{"training_seconds", times.training_cpu_seconds},
                    {"worker_seconds", loader.worker_cpu_seconds},

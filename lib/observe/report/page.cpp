@@ -2,7 +2,6 @@
 #include "observe/report/page.h"
 
 #include "core/format.h"
-#include "observe/report/html.h"
 
 namespace stoker::observe {
 
@@ -99,7 +98,7 @@ std::string page_of(const std::string& title, const std::string& made_by, const 
   const std::string reload =
       reload_seconds > 0 ? core::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", reload_seconds) : "";
   const std::string note =
-      reload_seconds > 0 ? core::format("; loads itself again every {} seconds while training goes on", reload_seconds)
+      reload_seconds > 0 ? core::format("; reloads itself every {} seconds while training continues", reload_seconds)
                          : "";
   // An empty icon: browsers would otherwise ask the server of the page for one.
   return core::format(
@@ -109,6 +108,21 @@ std::string page_of(const std::string& title, const std::string& made_by, const 
              "<body><header><h1>{0}</h1>\n<p class=\"faint\">{2}, {3}{5}</p>\n{6}</header>\n<main>\n",
              escape_html(title), kReportStyle, escape_html(made_by), escape_html(time), reload, note, links_of(body)) +
          body + "</main></body></html>\n";
+}
+
+std::string escape_html(std::string_view text) {
+  std::string escaped;
+  for (const char c : core::printable(text)) {
+    switch (c) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      case '\'': escaped += "&#39;"; break;
+      default: escaped += c;
+    }
+  }
+  return escaped;
 }
 
 }  // namespace stoker::observe

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "core/format.h"
-#include "observe/report/html.h"
 #include "observe/report/page.h"
 #include "observe/report/svg_chart.h"
 

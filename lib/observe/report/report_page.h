@@ -38,10 +38,10 @@ std::string options_section(const std::vector<RunRecord>& runs);
 int run_colour(size_t index);
 /// A swatch in that colour and the path; the path alone on a page of one run.
 std::string run_label(const std::vector<RunRecord>& runs, size_t index);
-/// What `show` makes of each run; of several each in an element to open, the first is open, at most six are shown.
+/// The output of `show` for each run; of several each in an element to open, the first is open, at most six are shown.
 std::string per_run(const std::vector<RunRecord>& runs, const std::function<std::string(const RunRecord&)>& show);
 
-/// What a metric of summary.csv counts in: "percent", "share" (at most 1) or "value".
+/// The unit of a metric of summary.csv: "percent", "share" (at most 1) or "value".
 std::string unit_of(const std::string& metric);
 
 }  // namespace stoker::observe

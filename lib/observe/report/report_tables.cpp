@@ -5,7 +5,6 @@
 
 #include "core/format.h"
 #include "observe/diagnosis/time_figures.h"
-#include "observe/report/html.h"
 #include "observe/report/page.h"
 #include "observe/report/report_page.h"
 
@@ -27,7 +26,7 @@ double last_of(const Curves& curves, const std::string& name) {
   return found == curves.end() || found->second.y.empty() ? 0 : found->second.y.back();
 }
 
-/// Of all epochs in summary.csv.
+/// Sums over all epochs in summary.csv.
 std::vector<Share> training_time(const RunRecord& run) {
   double waited = 0, trained = 0, evaluated = 0;
   const auto cells = [&](const char* name) {
@@ -47,7 +46,7 @@ std::vector<Share> training_time(const RunRecord& run) {
           {"saving checkpoints", run.checkpoint_seconds}};
 }
 
-/// Of the last process of the run, summed over its workers.
+/// For the last process of the run, summed over its workers.
 std::vector<Share> worker_time(const RunRecord& run) {
   std::vector<Share> shares;
   for (const auto& [field, name] :
@@ -172,6 +171,149 @@ std::string confusion_section(const std::vector<RunRecord>& runs) {
                     format("<p class=\"faint\">Confusion matrix or predicted against true, reliability and thresholds "
                            "follow from <code>train eval {0} --output {0}/eval</code>.</p>\n",
                            escape_html(runs[0].path)));
+}
+
+// The section of report.html that holds the memory plan against what happened.
+
+namespace {
+
+using core::format;
+
+std::string bytes_or_nothing(double bytes) { return bytes > 0 ? core::bytes_text(bytes) : ""; }
+
+/// "+3.1 %": how far what was observed lies above what was predicted.
+std::string difference_text(const MemoryForecast& memory) {
+  if (memory.predicted_bytes <= 0 || memory.observed_bytes <= 0) return "";
+  return format("{:+.1f} %", 100 * (memory.observed_bytes / memory.predicted_bytes - 1));
+}
+
+/// Observed values exist once a run has ended: without them there are no columns for them.
+std::string forecast_row(const std::string& of, const MemoryForecast& memory, bool has_observed) {
+  std::string row = format("<tr><th scope=\"row\">{}{}</th><td class=\"n\">{}</td>", of, escape_html(memory.where),
+                           bytes_or_nothing(memory.predicted_bytes));
+  if (has_observed) {
+    row += format("<td class=\"n\">{}</td><td class=\"n\">{}</td>", bytes_or_nothing(memory.observed_bytes),
+                  difference_text(memory));
+  }
+  return row + "</tr>\n";
+}
+
+std::string parts_table(const MemoryForecast& memory) {
+  std::string rows;
+  for (const auto& [name, bytes] : memory.parts) {
+    if (bytes <= 0) continue;
+    rows += format("<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td></tr>\n", escape_html(name),
+                   core::bytes_text(bytes));
+  }
+  if (rows.empty()) return "";
+  return format("<details><summary>Parts of the plan for {}</summary><table>{}</table></details>\n",
+                escape_html(memory.where), rows);
+}
+
+}  // namespace
+
+std::string memory_section(const std::vector<RunRecord>& runs) {
+  bool has_observed = false;
+  for (const RunRecord& run : runs) {
+    for (const MemoryForecast& memory : run.memory) has_observed = has_observed || memory.observed_bytes > 0;
+  }
+  std::string rows, parts;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (const MemoryForecast& memory : runs[i].memory) {
+      rows += forecast_row(runs.size() > 1 ? run_label(runs, i) + ", " : "", memory, has_observed);
+      if (runs.size() == 1) parts += parts_table(memory);
+    }
+  }
+  if (rows.empty()) return "";
+  const std::string heading =
+      std::string("<tr><th scope=\"col\">memory</th><th scope=\"col\" class=\"n\">predicted</th>") +
+      (has_observed ? "<th scope=\"col\" class=\"n\">observed</th><th scope=\"col\" class=\"n\">difference</th>" : "") +
+      "</tr>\n";
+  return section_of(has_observed ? "Memory, predicted and observed" : "Memory, predicted",
+                    table_of("Memory", heading + rows) + parts);
+}
+
+// The sections of report.html on what limited a run, and on its worst mistakes.
+
+namespace {
+
+using core::format;
+
+std::string gain_text(const DiagnosisRow& row) {
+  return row.gain_percent > 0 ? format("{:.0f}% more images/s", row.gain_percent) : "";
+}
+
+std::string verdict(const DiagnosisRow& row, const std::string& of) {
+  std::string html = format("<p class=\"verdict\"><b>{}</b>", escape_html(row.verdict));
+  if (!row.advice.empty()) html += format(": <code>{}</code>", escape_html(row.advice));
+  if (row.gain_percent > 0) html += ", predicted " + gain_text(row);
+  if (!row.evidence.empty()) html += format("<br><span class=\"faint\">{}</span>", escape_html(row.evidence));
+  return html + (of.empty() ? "" : "<br>" + of) + "</p>\n";
+}
+
+std::string history(const std::vector<DiagnosisRow>& rows) {
+  std::string html =
+      "<tr><th scope=\"col\" class=\"n\">epochs</th><th scope=\"col\">verdict</th><th scope=\"col\">advice</th><th "
+      "scope=\"col\">predicted</th></tr>\n";
+  for (const DiagnosisRow& row : rows) {
+    html += format("<tr><td class=\"n\">{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", row.epochs,
+                   escape_html(row.verdict), escape_html(row.advice), gain_text(row));
+  }
+  return "<details><summary>Verdicts over the run</summary>" + table_of("Verdicts over the run", html) + "</details>\n";
+}
+
+/// For several runs each kind of verdict once, with the evidence of the best run and the names of all.
+std::string verdicts_of(const std::vector<RunRecord>& runs) {
+  std::string html;
+  std::vector<bool> is_done(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (is_done[i] || runs[i].diagnoses.empty()) continue;
+    const DiagnosisRow& row = runs[i].diagnoses.back();
+    std::string names;
+    size_t count = 0;
+    for (size_t k = i; k < runs.size(); ++k) {
+      if (runs[k].diagnoses.empty() || runs[k].diagnoses.back().verdict != row.verdict) continue;
+      is_done[k] = true;
+      names += (count++ == 0 ? "" : ", ") + run_label(runs, k);
+    }
+    html += verdict(row, runs.size() == 1 ? "" : format("{} of {} runs: {}", count, runs.size(), names));
+  }
+  return html;
+}
+
+std::string pictures(const std::vector<PictureRow>& rows) {
+  if (rows.empty()) return "";
+  std::string html = "<div class=\"pictures\">";
+  for (const PictureRow& row : rows) {
+    const std::string truth = escape_html(row.truth), predicted = escape_html(row.predicted),
+                      name = escape_html(row.name);
+    html += format(
+        "<figure><img alt=\"{2}: true {0}, predicted {1}\" src=\"data:image/jpeg;base64,{3}\">true <b>{0}</b><br>"
+        "predicted <b{4}>{1}</b>{5}<br><span class=\"faint\">{6}</span></figure>\n",
+        truth, predicted, name, row.jpeg, row.is_wrong ? " class=\"wrong\"" : "", row.is_wrong ? " (wrong)" : "",
+        name.substr(name.rfind('/') + 1));
+  }
+  return html + "</div>\n";
+}
+
+}  // namespace
+
+std::string diagnosis_section(const std::vector<RunRecord>& runs) {
+  const bool has_history = runs.size() == 1 && runs[0].diagnoses.size() > 1;
+  return section_of("What limits the run", verdicts_of(runs) + (has_history ? history(runs[0].diagnoses) : ""));
+}
+
+std::string worst_section(const std::vector<RunRecord>& runs) {
+  return section_of("Worst mistakes", per_run(runs, [](const RunRecord& run) { return pictures(run.worst); }));
+}
+
+std::string ordinary_section(const std::vector<RunRecord>& runs) {
+  const auto show = [](const RunRecord& run) {
+    const std::string html = pictures(run.ordinary);
+    return html.empty() ? ""
+                        : "<p class=\"faint\">Evenly spaced in the validation split, in the best epoch.</p>\n" + html;
+  };
+  return section_of("Ordinary predictions", per_run(runs, show));
 }
 
 }  // namespace stoker::observe

@@ -20,16 +20,6 @@ using core::Json;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 constexpr size_t kMaxDiagnoses = 200;
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    lines.push_back(line);
-  }
-  return lines;
-}
-
 /// Drops the points behind `x`: the run went back there.
 void cut(Curves& curves, double x) {
   for (auto& [name, curve] : curves) {
@@ -54,8 +44,8 @@ class EventReader {
     if (kind == "checkpoint") record_.checkpoint_seconds += event.value("seconds", 0.0);
     if (kind == "finish") {
       const std::string reason = event.value("reason", "");
-      const bool goes_on = reason.rfind("signal:", 0) == 0 || reason == "max-time";
-      record_.state = (goes_on ? "stopped (" : "finished (") + reason + ")";
+      const bool continues = reason.rfind("signal:", 0) == 0 || reason == "max-time";
+      record_.state = (continues ? "stopped (" : "finished (") + reason + ")";
     }
   }
   double updates_per_epoch() const { return updates_per_epoch_; }
@@ -71,7 +61,7 @@ class EventReader {
     const double epochs = event.value("updates", 0.0) / updates_per_epoch_;
     cut(record_.by_report, epochs);
     cut(record_.by_epoch, epochs);
-    // Minutes go on from the last report that still counts.
+    // Minutes continue from the last report that still counts.
     size_t kept = 0;
     if (const auto updates = record_.by_report.find("updates"); updates != record_.by_report.end()) {
       kept = updates->second.x.size();
@@ -146,7 +136,7 @@ class EventReader {
 double read_events(RunRecord& record) {
   const std::string text = core::read_file(record.path + "/metrics.jsonl", kMaxBytes);
   EventReader reader(record);
-  for (const std::string& line : lines_of(text)) {
+  for (const std::string& line : core::lines_of(text)) {
     try {
       const Json event = core::parse_json(line, "metrics.jsonl");
       if (!event.is_object()) throw core::Error(core::ErrorKind::data, "not an object");

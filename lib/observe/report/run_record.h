@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run has left in its directory, read back as values: curves, rows, options. Parses the files of
+// The files of a run, read back as values: curves, rows, options. Parses the files of
 // docs/reference/run-directory.md without interpreting metrics; never writes.
 #pragma once
 
@@ -26,7 +26,7 @@ struct ConfusionTable {
   std::vector<std::vector<int64_t>> counts;  ///< [true class][predicted class]; empty: the run was not evaluated
 };
 
-/// What limited a run, as it was logged.
+/// The bottleneck of a run, as it was logged.
 struct DiagnosisRow {
   double epochs = 0;  ///< done by then
   std::string verdict, evidence, advice;
@@ -55,7 +55,7 @@ struct MemoryForecast {
 };
 
 /// A figure of an evaluation with its interval; NaN: not known.
-struct SureFigure {
+struct MetricInterval {
   std::string name;
   double value = 0, low = 0, high = 0;
 };
@@ -85,15 +85,15 @@ struct NumberPairs {
 };
 
 /// How sure the figures of eval/certainty.json are.
-struct SureRecord {
+struct CertaintyRecord {
   int64_t images = 0;  ///< 0: the run was not evaluated into its directory
   double level = 0;    ///< 0.95
-  std::vector<SureFigure> figures;
+  std::vector<MetricInterval> figures;
   double ece = 0, chance_ece = 0;             ///< 0 to 1
   std::vector<ReliabilityPoint> reliability;  ///< by rising confidence; empty where numbers are learned
   std::vector<ThresholdRow> thresholds;
-  std::string against;             ///< another checkpoint on the same images; empty: none
-  std::vector<SureFigure> better;  ///< by how much this run has more of a figure than that one
+  std::string against;                 ///< another checkpoint on the same images; empty: none
+  std::vector<MetricInterval> better;  ///< by how much this run has more of a figure than that one
 };
 
 struct RunRecord {
@@ -105,7 +105,7 @@ struct RunRecord {
   Curves by_minute;                                  ///< the same over minutes of training
   std::vector<std::pair<std::string, std::string>>
       options;                      ///< name and value of config.yaml, in its order; lists as "[a, b]"
-  std::vector<std::string> chosen;  ///< names of those that somebody set: they are no default and follow from nothing
+  std::vector<std::string> chosen;  ///< names of those that somebody set: they are not defaults and follow from nothing
   std::string state;                ///< "finished (epochs-done)", "stopped (signal:TERM)", "training"
   std::string backend;              ///< what was proven of the libraries at the last start; "": not known
   std::string started;              ///< time of the first start, UTC
@@ -114,7 +114,7 @@ struct RunRecord {
   int64_t damaged_lines = 0;                          ///< of metrics.jsonl, left out
   std::vector<MemoryForecast> memory;                 ///< plan.json; empty: the run has none
   ConfusionTable confusion;                           ///< of eval/confusion.csv or confusion.csv
-  SureRecord sure;                                    ///< of eval/certainty.json
+  CertaintyRecord sure;                               ///< of eval/certainty.json
   std::vector<DiagnosisRow> diagnoses;                ///< one per change of verdict, in order; the last one last
   std::vector<TimeRow> step_times, sample_times;      ///< whole update first; empty: no epoch is over
   std::vector<PictureRow> worst, ordinary;            ///< of worst.json
@@ -141,8 +141,8 @@ bool is_better(const std::optional<BestEpoch>& a, const std::optional<BestEpoch>
 std::vector<std::string> differing_options(const std::vector<const RunRecord*>& runs);
 
 /// Reads a run directory, of a run that is under way as well. Where a resumed run went through updates a second time,
-/// the later reports count. Throws Error{no_input} when it is no run directory, Error{data} when a file is not what it
-/// should be.
+/// the later reports count. Throws Error{no_input} when it is not a run directory, Error{data} when a file is not what
+/// it should be.
 RunRecord read_run_record(const std::string& path);
 
 }  // namespace stoker::observe

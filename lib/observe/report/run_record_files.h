@@ -16,7 +16,7 @@ void add_point(Curves& curves, const std::string& name, double x, double y);
 void read_summary(RunRecord& record, double updates_per_epoch);
 /// config.yaml. What cannot be read as YAML is left out.
 void read_run_options(RunRecord& record);
-/// eval/confusion.csv, else confusion.csv. Throws Error{data} where it is no square table of counts.
+/// eval/confusion.csv, else confusion.csv. Throws Error{data} where it is not a square table of counts.
 void read_confusion(RunRecord& record);
 /// eval/certainty.json. A file of another form is ignored.
 void read_certainty(RunRecord& record);
@@ -24,7 +24,7 @@ void read_certainty(RunRecord& record);
 void read_eval_curves(RunRecord& record);
 /// worst.json. A file of another form shows no picture.
 void read_pictures(RunRecord& record);
-/// plan.json. A plan of another form is no plan.
+/// plan.json. A plan of another form is not a plan.
 void read_memory_plan(RunRecord& record);
 
 }  // namespace stoker::observe

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/format.h"
-#include "observe/report/html.h"
+#include "observe/report/page.h"
 
 namespace stoker::observe {
 namespace {
@@ -50,7 +50,7 @@ Thinned thin(const ChartLine& line) {
   return thinned;
 }
 
-/// Of all points; nothing when there is none.
+/// The range of all points; nothing when there is none.
 std::optional<Range> range_of(const std::vector<ChartLine>& lines, std::vector<double> ChartLine::*values) {
   std::optional<Range> range;
   for (const ChartLine& line : lines) {

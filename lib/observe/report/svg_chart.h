@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line chart or scatter plot as inline SVG inside a <figure>. Colours are CSS classes c0 to c6 of report_style.h, so
+// A line chart or scatter plot as inline SVG inside a <figure>. Colours are CSS classes c0 to c6 of the page, so
 // that one page serves light and dark. Takes numbers and labels, not runs.
 #pragma once
 
@@ -29,7 +29,7 @@ struct Chart {
   std::vector<std::string> x_names;    ///< x counts these from 0
   double least_high = -1e300;          ///< the axis reaches at least this far up, so that noise looks small
   /// A logarithmic axis upwards where a tenth of the points or more lie below a hundredth of the highest, and above 0.
-  /// What is not above 0 lies on its lower end. y_min does not hold then.
+  /// Values that are not above 0 lie on its lower end. y_min does not hold then.
   bool may_be_logarithmic = false;
   bool x_is_logarithmic = false;  ///< all x are above 0
   bool has_latest = true;         ///< the last value of a line is its latest one: the legend has it

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/crash/fault_signals.h"
 #include "core/crash/signal_stack.h"
 #include "core/time/clock.h"
 
@@ -104,9 +103,9 @@ ResourceSampler::~ResourceSampler() {
   thread_.join();
 }
 
-void ResourceSampler::listen(Listener listener) {
-  const std::lock_guard<std::mutex> lock(listener_mutex_);
-  listener_ = std::move(listener);
+void ResourceSampler::set_callback(Callback callback) {
+  const std::lock_guard<std::mutex> lock(callback_mutex_);
+  callback_ = std::move(callback);
 }
 
 void ResourceSampler::run() {
@@ -123,8 +122,8 @@ void ResourceSampler::run() {
       epoch_window_.add(reading);
     }
     {
-      const std::lock_guard<std::mutex> lock(listener_mutex_);
-      if (listener_) listener_(reading);
+      const std::lock_guard<std::mutex> lock(callback_mutex_);
+      if (callback_) callback_(reading);
     }
     std::unique_lock<std::mutex> lock(mutex_);
     if (wake_.wait_for(lock, settings_.period, [this] { return stopping_; })) return;

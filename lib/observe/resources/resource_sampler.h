@@ -53,17 +53,16 @@ class ResourceSampler {
     std::string nvml_library = Nvml::kLibrary;
     std::chrono::milliseconds period{1000};
   };
-  using Listener = std::function<void(const ResourceReading&)>;
+  using Callback = std::function<void(const ResourceReading&)>;
 
   /// The thread takes no signals: those of the program stay with its main thread.
   explicit ResourceSampler(Settings settings);
   ~ResourceSampler();
-  ResourceSampler(const ResourceSampler&) = delete;
-  ResourceSampler& operator=(const ResourceSampler&) = delete;
+  ResourceSampler& operator=(ResourceSampler&&) = delete;  // not copied, not moved
 
-  /// Called on the sampling thread after every reading; must not throw. When this returns, the listener before it has
+  /// Called on the sampling thread after every reading; must not throw. When this returns, the callback before it has
   /// been called for the last time; an empty one ends it.
-  void listen(Listener listener);
+  void set_callback(Callback callback);
 
   ResourceReading latest() const;
   /// Since the last call; the latest reading when none fell in between. Each call begins the next window.
@@ -75,8 +74,8 @@ class ResourceSampler {
   ResourceReading close(ResourceWindow& window);
 
   const Settings settings_;
-  std::mutex listener_mutex_;
-  Listener listener_;
+  std::mutex callback_mutex_;
+  Callback callback_;
   mutable std::mutex mutex_;  ///< guards all that follows
   std::condition_variable wake_;
   bool stopping_ = false;

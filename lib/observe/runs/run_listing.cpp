@@ -131,23 +131,23 @@ ListedRun list_run(const std::string& path, int64_t now) {
   run.path = path;
   while (run.path.size() > 1 && run.path.back() == '/') run.path.pop_back();
   if (!is_run(run.path)) {
-    throw core::Error(core::ErrorKind::no_input, core::printable(run.path) + " is no run directory",
+    throw core::Error(core::ErrorKind::no_input, core::printable(run.path) + " is not a run directory",
                       "name the directory of a run that has begun to train, as given to --run-dir");
   }
   run.state = "unknown";
   run.epochs_done = -1;
   RunRecord& record = run.record;
   record.path = run.path;
-  const auto read_what_can_be_read = [](const auto& read) {
+  const auto read_if_valid = [](const auto& read) {
     try {
       read();
     } catch (const core::Error&) {
     } catch (const Json::exception&) {
     }
   };
-  read_what_can_be_read([&] { read_status(run, now); });
-  read_what_can_be_read([&] { read_run_options(record); });
-  read_what_can_be_read([&] {
+  read_if_valid([&] { read_status(run, now); });
+  read_if_valid([&] { read_run_options(record); });
+  read_if_valid([&] {
     if (core::file_exists(run.path + "/summary.csv")) read_summary(record, 1);
   });
   run.epochs = std::atoll(record.option("epochs").c_str());
@@ -190,7 +190,11 @@ std::string runs_table(const std::vector<ListedRun>& runs) {
   for (const std::string& name : options) rows[0].push_back(core::printable(name));
   const size_t first_number = rows[0].size();  // from here on columns are flush right
   rows[0].insert(rows[0].end(), {"images/s", "age"});
+  std::vector<size_t> group_starts;  // rows with which the runs of another metric begin
   for (const ListedRun& run : runs) {
+    if (&run != &runs.front() && !run.best_metric.empty() && run.best_metric != (&run - 1)->best_metric) {
+      group_starts.push_back(rows.size());
+    }
     const std::string speed =
         run.images_per_second < 0 ? "-" : core::count_text(static_cast<int64_t>(std::llround(run.images_per_second)));
     rows.push_back({core::printable(run.path), core::printable(state_text(run)), epochs_text(run), best_text(run)});
@@ -205,7 +209,9 @@ std::string runs_table(const std::vector<ListedRun>& runs) {
     for (size_t k = 0; k < row.size(); ++k) widths[k] = std::max(widths[k], row[k].size());
   }
   std::string text;
-  for (const auto& row : rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::vector<std::string>& row = rows[i];
+    if (std::find(group_starts.begin(), group_starts.end(), i) != group_starts.end()) text += "\n";
     for (size_t k = 0; k < row.size(); ++k) {
       text += k == 0 ? "" : "  ";
       text += k < first_number ? core::format("{:<{}}", row[k], widths[k]) : core::format("{:>{}}", row[k], widths[k]);

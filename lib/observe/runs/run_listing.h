@@ -33,13 +33,14 @@ struct ListedRun {
 /// run whose files are damaged is listed with what can be read. `now`: seconds since 1970. Throws no_input when there
 /// is no such folder.
 std::vector<ListedRun> list_runs(const std::string& folder, int64_t now);
-/// One run. Throws no_input when it is no run directory.
+/// One run. Throws no_input when it is not a run directory.
 ListedRun list_run(const std::string& path, int64_t now);
 
 /// Those with a result first, the best of each metric before the others; then those that train, then by age.
 void sort_runs(std::vector<ListedRun>& runs);
 
-/// A line per run under a heading, as wide as it has to be, with the options in which the runs differ.
+/// A line per run under a heading, with the options in which the runs differ; an empty line between runs of different
+/// metrics, whose values cannot be compared.
 std::string runs_table(const std::vector<ListedRun>& runs);
 core::Json runs_json(const std::vector<ListedRun>& runs);
 

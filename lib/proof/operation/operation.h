@@ -46,4 +46,12 @@ std::string text_of(const Operation& operation);
 /// The elements of its tensors, in bytes: what one call reads.
 int64_t argument_bytes(const Operation& operation);
 
+// Which library computes an operation, and of which version.
+
+/// "oneDNN 2.7.3", "OpenBLAS with OpenMP threads", "LibTorch 1.13.0, CPU build": as LibTorch chooses.
+std::string library_of(const Operation& operation);
+
+/// "oneDNN 2.7.3"; "oneDNN" where its version is unknown, "" where LibTorch has none.
+std::string onednn_text();
+
 }  // namespace stoker::proof

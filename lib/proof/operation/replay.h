@@ -2,6 +2,8 @@
 // One operation computed twice on random numbers and compared with plain loops.
 #pragma once
 
+#include <ATen/core/stack.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -12,7 +14,7 @@
 
 namespace stoker::proof {
 
-/// What computing one operation showed.
+/// The result of computing one operation.
 struct Finding {
   bool is_right = true;
   std::string fault{};     ///< what is wrong, by how much: "output: 12 of 512 elements wrong, ..."; empty: nothing
@@ -29,5 +31,11 @@ struct ReplaySettings {
 
 /// Throws what LibTorch throws.
 Finding replayed(const Operation& operation, const ReplaySettings& settings);
+
+// Arguments of an operation with random numbers in them.
+
+/// Tensors of `operation` on its device, filled with uniform numbers of [-1, 1) that `seed` decides; of integer types
+/// with zeros. All else as it is.
+torch::jit::Stack with_noise(const Operation& operation, uint64_t seed);
 
 }  // namespace stoker::proof

@@ -64,6 +64,6 @@ bool cache_sizes_are_wrong() {
   return real != nullptr && (real(1) < kSmallest || hides_caches());
 }
 
-void answer_cache_sizes(bool answer) { answers = answer; }
+void override_cache_sizes(bool answer) { answers = answer; }
 
 }  // namespace stoker::proof

@@ -12,6 +12,6 @@ bool cache_sizes_are_wrong();
 
 /// From here on oneDNN is given 32 KiB, 512 KiB and 1 MiB, what its later releases assume for unknown caches, or again
 /// what it finds itself.
-void answer_cache_sizes(bool answer);
+void override_cache_sizes(bool answer);
 
 }  // namespace stoker::proof

@@ -14,31 +14,31 @@
 #include "core/format.h"
 #include "proof/operation/operation.h"
 #include "proof/remedy/cache_sizes.h"
-#include "proof/remedy/other_ways.h"
+#include "proof/remedy/operator_replacements.h"
 #include "proof/remedy/without_onednn.h"
 
 namespace stoker::proof {
 namespace {
 
 struct NamedWay {
-  Way way;
+  Alternative way;
   const char *name, *text;
 };
-constexpr NamedWay kWays[] = {{Way::without_onednn, "without_onednn", "without oneDNN"},
-                              {Way::sliced, "sliced", "as a slice and a convolution without stride"},
-                              {Way::in_float32, "in_float32", "in float32 without oneDNN"},
-                              {Way::own_product, "own_product", "by loops of this program"}};
+constexpr NamedWay kWays[] = {{Alternative::without_onednn, "without_onednn", "without oneDNN"},
+                              {Alternative::sliced, "sliced", "as a slice and a convolution without stride"},
+                              {Alternative::in_float32, "in_float32", "in float32 without oneDNN"},
+                              {Alternative::own_product, "own_product", "by loops of this program"}};
 
-const NamedWay& named(Way way) { return kWays[static_cast<size_t>(way)]; }
+const NamedWay& named(Alternative way) { return kWays[static_cast<size_t>(way)]; }
 
-// What LibTorch's callbacks, which are plain functions, look up. Never freed: other threads may be in it at the end.
+// State of LibTorch's callbacks, which are plain functions. Never freed: other threads may be in it at the end.
 struct WaysNow {
-  std::map<std::string, Way> by_family;
+  std::map<std::string, Alternative> by_family;
   std::set<std::string> names;  ///< of operators that are among them
 };
 const WaysNow* ways_now = nullptr;
 
-const WaysNow* looked_up(const std::map<std::string, Way>& ways) {
+const WaysNow* looked_up(const std::map<std::string, Alternative>& ways) {
   auto* const result = new WaysNow{ways, {}};
   for (const auto& [family, way] : ways) result->names.insert(family.substr(0, family.find(' ')));
   return result;
@@ -51,7 +51,7 @@ std::unique_ptr<at::ObserverContext> switch_off(const at::RecordFunction& functi
   const auto name = function.operator_name();
   if (!name || ways_now == nullptr || ways_now->names.count(name->name) == 0) return nullptr;
   const auto found = ways_now->by_family.find(family_of(name->name, arguments_of(function)));
-  if (found == ways_now->by_family.end() || found->second != Way::without_onednn) return nullptr;
+  if (found == ways_now->by_family.end() || found->second != Alternative::without_onednn) return nullptr;
   return std::make_unique<Switched>();
 }
 
@@ -60,34 +60,32 @@ void switch_on(const at::RecordFunction& /*function*/, at::ObserverContext* /*co
 
 }  // namespace
 
-core::Json to_json(const Remedy& remedy) {
+void to_json(core::Json& json, const Remedy& remedy) {
   core::Json ways = core::Json::object();
   for (const auto& [key, way] : remedy.ways) ways[key] = named(way).name;
-  return {{"answers_cache_sizes", remedy.answers_cache_sizes},
+  json = {{"answers_cache_sizes", remedy.answers_cache_sizes},
           {"isa", remedy.isa},
           {"onednn_off", remedy.onednn_off},
           {"ways", ways}};
 }
 
-Remedy remedy_from_json(const core::Json& json) {
-  Remedy remedy;
+void from_json(const core::Json& json, Remedy& remedy) {
   json.at("answers_cache_sizes").get_to(remedy.answers_cache_sizes);
   json.at("isa").get_to(remedy.isa);
   json.at("onednn_off").get_to(remedy.onednn_off);
   for (const auto& [family, name] : json.at("ways").items()) {
-    if (const auto way = way_of(name.get<std::string>())) remedy.ways[family] = *way;
+    if (const auto way = alternative_of(name.get<std::string>())) remedy.ways[family] = *way;
   }
-  return remedy;
 }
 
-std::string text_of(Way way) { return named(way).text; }
+std::string text_of(Alternative way) { return named(way).text; }
 
 std::string text_of(const Remedy& remedy) {
   std::vector<std::string> parts;
   if (remedy.answers_cache_sizes) parts.emplace_back("oneDNN given usual cache sizes");
   if (!remedy.isa.empty()) parts.push_back("oneDNN limited to " + remedy.isa);
   if (remedy.onednn_off) parts.emplace_back("without oneDNN");
-  std::map<Way, int64_t> counts;
+  std::map<Alternative, int64_t> counts;
   for (const auto& [key, way] : remedy.ways) ++counts[way];
   for (const auto& [way, count] : counts) {
     parts.push_back(core::format("{} {}", core::counted(count, "operation"), text_of(way)));
@@ -95,30 +93,30 @@ std::string text_of(const Remedy& remedy) {
   return core::format("{}", fmt::join(parts, ", "));
 }
 
-std::string name_of(Way way) { return named(way).name; }
+std::string name_of(Alternative way) { return named(way).name; }
 
-std::optional<Way> way_of(const std::string& name) {
+std::optional<Alternative> alternative_of(const std::string& name) {
   for (const NamedWay& way : kWays) {
     if (name == way.name) return way.way;
   }
   return std::nullopt;
 }
 
-std::vector<Way> ways_for(const Operation& operation) {
+std::vector<Alternative> alternatives_for(const Operation& operation) {
   const std::string& name = operation.name;
   const bool is_backward = name == "aten::convolution_backward";
   if (name == "aten::convolution" || is_backward) {
     const at::Tensor weight = operation.arguments.at(is_backward ? 2 : 1).toTensor();
     const std::vector<int64_t> stride = operation.arguments.at(is_backward ? 4 : 3).toIntVector();
-    std::vector<Way> ways = {Way::without_onednn};
+    std::vector<Alternative> ways = {Alternative::without_onednn};
     const bool is_point = weight.numel() == weight.size(0) * weight.size(1);
-    if (is_point && *std::max_element(stride.begin(), stride.end()) > 1) ways.push_back(Way::sliced);
-    if (weight.scalar_type() != at::kFloat) ways.push_back(Way::in_float32);
+    if (is_point && *std::max_element(stride.begin(), stride.end()) > 1) ways.push_back(Alternative::sliced);
+    if (weight.scalar_type() != at::kFloat) ways.push_back(Alternative::in_float32);
     return ways;
   }
-  if (!is_matrix_product(name)) return {Way::without_onednn};
-  if (operation.arguments.at(1).toTensor().scalar_type() == at::kFloat) return {Way::own_product};
-  return {Way::without_onednn, Way::own_product};
+  if (!is_matrix_product(name)) return {Alternative::without_onednn};
+  if (operation.arguments.at(1).toTensor().scalar_type() == at::kFloat) return {Alternative::own_product};
+  return {Alternative::without_onednn, Alternative::own_product};
 }
 
 namespace {
@@ -140,7 +138,7 @@ void limit_isa(const std::string& isa) {
 }  // namespace
 
 void apply(const Remedy& remedy) {
-  answer_cache_sizes(remedy.answers_cache_sizes);
+  override_cache_sizes(remedy.answers_cache_sizes);
   if (!remedy.isa.empty()) limit_isa(remedy.isa);
   if (remedy.onednn_off) at::globalContext().setUserEnabledMkldnn(false);
   static std::atomic<bool> has_callback{false};
@@ -150,7 +148,7 @@ void apply(const Remedy& remedy) {
     at::addGlobalCallback(
         at::RecordFunctionCallback(switch_off, switch_on).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
   }
-  compute_in_other_ways(remedy.ways);
+  replace_operators(remedy.ways);
 }
 
 }  // namespace stoker::proof

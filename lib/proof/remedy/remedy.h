@@ -13,7 +13,7 @@
 namespace stoker::proof {
 
 /// Another way for one operation.
-enum class Way {
+enum class Alternative {
   without_onednn,  ///< LibTorch's own code, or the BLAS that it calls
   sliced,          ///< a convolution of 1 x 1 with a stride: every other pixel is taken first
   in_float32,      ///< a convolution of a reduced type, without oneDNN, rounded at the end
@@ -21,10 +21,11 @@ enum class Way {
 };
 
 struct Remedy {
-  bool answers_cache_sizes = false;   ///< see cache_sizes.h
-  std::string isa{};                  ///< ONEDNN_MAX_CPU_ISA; empty: as it is
-  bool onednn_off = false;            ///< for all operations
-  std::map<std::string, Way> ways{};  ///< by family_of() an operation: probes compute it for other numbers of images
+  bool answers_cache_sizes = false;  ///< see cache_sizes.h
+  std::string isa{};                 ///< ONEDNN_MAX_CPU_ISA; empty: as it is
+  bool onednn_off = false;           ///< for all operations
+  std::map<std::string, Alternative>
+      ways{};  ///< by family_of() an operation: probes compute it for other numbers of images
 
   bool is_empty() const { return !answers_cache_sizes && isa.empty() && !onednn_off && ways.empty(); }
   bool operator==(const Remedy& other) const {
@@ -33,20 +34,19 @@ struct Remedy {
   }
 };
 
-core::Json to_json(const Remedy& remedy);
-/// Throws what nlohmann::json throws for a text that to_json() did not write.
-Remedy remedy_from_json(const core::Json& json);
-
+void to_json(core::Json& json, const Remedy& remedy);
+/// Throws Json::exception for what to_json() did not write.
+void from_json(const core::Json& json, Remedy& remedy);
 /// For people: "oneDNN limited to AVX2", "3 operations without oneDNN". Empty where there is none.
 std::string text_of(const Remedy& remedy);
 /// "without oneDNN"
-std::string text_of(Way way);
+std::string text_of(Alternative way);
 
-/// What may help an operation.
-std::vector<Way> ways_for(const Operation& operation);
-std::string name_of(Way way);
+/// The alternatives for an operation.
+std::vector<Alternative> alternatives_for(const Operation& operation);
+std::string name_of(Alternative way);
 /// Nothing for other texts than name_of() gives.
-std::optional<Way> way_of(const std::string& name);
+std::optional<Alternative> alternative_of(const std::string& name);
 
 /// From here on this process computes in this way. A limit of the instruction set has an effect only before oneDNN
 /// computes for the first time. May be called again: the last remedy counts.

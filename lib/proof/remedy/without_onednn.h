@@ -9,8 +9,7 @@ class WithoutOnednn {
  public:
   WithoutOnednn();
   ~WithoutOnednn();
-  WithoutOnednn(const WithoutOnednn&) = delete;
-  WithoutOnednn& operator=(const WithoutOnednn&) = delete;
+  WithoutOnednn& operator=(WithoutOnednn&&) = delete;  // not copied, not moved
 };
 
 }  // namespace stoker::proof

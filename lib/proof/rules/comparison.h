@@ -32,7 +32,7 @@ struct Expected {
 /// on the way.
 double rounding(at::ScalarType type);
 
-/// What was compared of one result of an operation ("output", "gradient of the weight"), and the worst of it.
+/// The comparison of one result of an operation ("output", "gradient of the weight"), and the worst of it.
 struct Compared {
   std::string what;
   int64_t elements = 0, wrong = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each operator that a library computes is to give: which ones are proven, and how each is compared with plain
+// The expected results of each operator of a library: which ones are proven, and how each is compared with plain
 // loops.
 #pragma once
 
@@ -28,7 +28,7 @@ const Rule* rule_of(const std::string& operator_name);
 /// called for so few terms (ATen/native/mkldnn/Matmul.cpp, use_mkldnn_bf16_matmul).
 bool is_tiny_product(const at::Tensor& left, const at::Tensor& right);
 
-// Of one kind each.
+// Rules of one kind each.
 std::vector<Rule> convolution_rules();
 std::vector<Rule> product_rules();
 std::vector<Rule> norm_rules();

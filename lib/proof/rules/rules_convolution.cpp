@@ -51,8 +51,8 @@ void for_each_place(const Sides& sides, const Work& work) {
       for (place[2] = 0; place[2] < sides[2]; ++place[2]) work(place);
 }
 
-/// What connects `wide` [n, C, sides], `weight` [O, C / groups, kernel] and `narrow` [n, O, sides]: the input and the
-/// output of a convolution, the other way round of a transposed one.
+/// The products between `wide` [n, C, sides], `weight` [O, C / groups, kernel] and `narrow` [n, O, sides]: the input
+/// and the output of a convolution, the other way round of a transposed one.
 struct Geometry {
   Sides stride{1, 1, 1}, padding{}, dilation{1, 1, 1};
   int64_t groups = 1;

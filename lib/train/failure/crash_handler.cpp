@@ -2,27 +2,141 @@
 #include "train/failure/crash_handler.h"
 
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <initializer_list>
 
+#include "core/crash/code_map.h"
 #include "core/crash/crash_file.h"
-#include "core/crash/fault_signals.h"
 #include "core/crash/signal_stack.h"
 #include "core/crash/signal_text.h"
 #include "core/open_retrying.h"
-#include "train/failure/crash_command.h"
-#include "train/failure/crash_place.h"
+#include "train/failure/end_command.h"
 
 namespace stoker::train {
 namespace {
+
+// Where a fault happened: which file holds the instruction, by system calls and unwinding alone.
+
+struct CrashPlace {
+  const char* library = "none";  ///< file of the instruction; "none": the signal was sent from outside
+  const char* caller = nullptr;  ///< where that is a library of the language: who called it, if that is known
+  pid_t sender = 0;              ///< of a signal from outside
+};
+
+constexpr const char* kProgram = "train";
+constexpr const char* kUnknown = "unknown";
+constexpr int kMostFrames = 64;
+constexpr size_t kStackWords = 4096;
+
+// Memory that a handler needs, which it may not allocate.
+char g_program[PATH_MAX + 1];
+core::CodeMap g_code;
+void* g_frames[kMostFrames];
+uintptr_t g_stack[kStackWords];
+
+struct Registers {
+  uintptr_t instruction = 0, stack = 0, link = 0;
+};
+
+Registers registers_of(const void* context) {
+  Registers found;
+  const mcontext_t& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  found.instruction = static_cast<uintptr_t>(machine.gregs[REG_RIP]);
+  found.stack = static_cast<uintptr_t>(machine.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  found.instruction = machine.pc;
+  found.stack = machine.sp;
+  found.link = machine.regs[30];
+#else
+  static_cast<void>(machine);
+#endif
+  return found;
+}
+
+/// Libraries of the language, which act for their callers.
+bool is_runtime(const char* file) {
+  for (const char* name :
+       {"libc.so", "libc-", "libstdc++", "libc++", "libgcc_s", "libpthread", "libm.so", "ld-", "ld.so"}) {
+    if (std::strncmp(file, name, std::strlen(name)) == 0) return true;
+  }
+  return false;
+}
+
+const char* no_runtime(uintptr_t address) {
+  const char* const file = g_code.file_of(address);
+  return file != nullptr && !is_runtime(file) ? file : nullptr;
+}
+
+/// The first frame from `instruction` on that is in no library of the language.
+const char* caller_of(uintptr_t instruction) {
+  const int count = ::backtrace(g_frames, kMostFrames);
+  int at = 0;  // what handles the signal comes first
+  while (at < count && reinterpret_cast<uintptr_t>(g_frames[at]) != instruction) ++at;
+  for (; at < count; ++at) {
+    if (const char* const file = no_runtime(reinterpret_cast<uintptr_t>(g_frames[at]))) return file;
+  }
+  return nullptr;
+}
+
+/// For generated code, or a call to an address without code: the newest return address on the stack, or what looks
+/// like one.
+const char* caller_on_stack(const Registers& registers) {
+  if (const char* const file = no_runtime(registers.link)) return file;
+  const size_t words = core::copy_if_there(registers.stack, g_stack, sizeof g_stack) / sizeof g_stack[0];
+  for (size_t i = 0; i < words; ++i) {
+    if (const char* const file = no_runtime(g_stack[i])) return file;
+  }
+  return nullptr;
+}
+
+/// Loads what find_crash_place() needs, and notes who this program is.
+void prepare_crash_place() {
+  const ssize_t length = ::readlink("/proc/self/exe", g_program, PATH_MAX);
+  g_program[length < 0 ? 0 : length] = '\0';
+  ::backtrace(g_frames, kMostFrames);  // loads the unwinder
+}
+
+/// In a signal handler with SA_SIGINFO, once.
+CrashPlace find_crash_place(int signal_number, const siginfo_t& info, const void* context) {
+  CrashPlace place;
+  const bool is_fault = info.si_code > 0;
+  if (!is_fault && info.si_pid != ::getpid()) {
+    place.sender = info.si_pid;
+    return place;
+  }
+  g_code.read(g_program, kProgram);
+  const Registers registers = registers_of(context);
+  const char* const file = g_code.file_of(registers.instruction);
+  const bool was_raised = !is_fault || signal_number == SIGABRT;
+  if (file == nullptr) {
+    const char* const caller = caller_on_stack(registers);
+    place.library = caller != nullptr ? caller : kUnknown;
+    return place;
+  }
+  place.library = file;
+  if (!is_runtime(file)) return place;
+  const char* caller = caller_of(registers.instruction);
+  if (caller == nullptr) caller = caller_on_stack(registers);
+  if (was_raised && caller != nullptr) {
+    place.library = caller;
+  } else {
+    place.caller = caller;
+  }
+  return place;
+}
 
 using core::FaultSignal;
 using Line = core::SignalText<2048>;
@@ -67,7 +181,7 @@ const FaultSignal& fault_of(int signal_number) {
 
 void on_alarm(int) { leave(g_signal); }
 
-/// What is done here may wait for ever, for a lock or a disk.
+/// These actions may wait for ever, for a lock or a disk.
 void limit_time() {
   struct sigaction action {};
   action.sa_handler = on_alarm;
@@ -92,18 +206,18 @@ void describe(Line& text, int signal_number, bool trains) {
     if (g_place.caller != nullptr) text.add(", called by ").add_printable(g_place.caller);
   }
   text.add("\nhint: ");
-  text.add(trains ? "checkpoints are whole: run the same command to go on" : "run the same command again");
-  if (g_rank > 0) text.add(": who trains goes on from the newest checkpoint");
+  text.add(trains ? "checkpoints are complete: run the same command to continue" : "run the same command again");
+  if (g_rank > 0) text.add(": a training run continues from the newest checkpoint");
   if (g_place.sender == 0 && is_program()) {
     text.add(", and please report this with the lines above");
   } else if (g_place.sender == 0) {
-    text.add(". Which operation it was is not known here: --prove-backend full looks for one that this machine does ");
-    text.add("not compute; another version of ").add_printable(g_place.caller ? g_place.caller : g_place.library);
+    text.add(". The operation is unknown; --prove-backend full checks each of them on this machine. ");
+    text.add("Another version of ").add_printable(g_place.caller ? g_place.caller : g_place.library);
     text.add(" may not crash");
   }
 }
 
-/// Of "runs/photos/status.json".
+/// For "runs/photos/status.json".
 template <size_t Capacity>
 void add_folder_of(core::SignalText<Capacity>& text, const char* path) {
   const char* const name = std::strrchr(path, '/');
@@ -124,7 +238,7 @@ void append_to_log(const core::CrashFile& file, const char* text) {
   ::close(fd);
 }
 
-/// What core::prepare_crash_file() began, to the end of its JSON object.
+/// Completes the text of core::prepare_crash_file(), to the end of its JSON object.
 void replace_file(const core::CrashFile& file, int signal_number) {
   struct timespec now {};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -193,8 +307,8 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
 bool keep_ucx_out() {
   constexpr const char* kVariable = "UCX_HANDLE_ERRORS";
   constexpr const char* kNone = "none";
-  const char* const asked = std::getenv(kVariable);
-  if (asked != nullptr && std::strcmp(asked, kNone) != 0) return true;
+  const char* const requested = std::getenv(kVariable);
+  if (requested != nullptr && std::strcmp(requested, kNone) != 0) return true;
   ::setenv(kVariable, kNone, /*overwrite=*/0);
   if (void* const found = ::dlsym(RTLD_DEFAULT, "ucs_debug_disable_signals")) reinterpret_cast<void (*)()>(found)();
   return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is printed and written when a fault ends the process, in this program or in a library: the signals FPE, ILL,
+// The output when a fault ends the process, in this program or in a library: the signals FPE, ILL,
 // BUS, SEGV and ABRT.
 #pragma once
 

@@ -7,11 +7,16 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "core/text/json.h"
 
 namespace stoker::train {
 namespace {
@@ -22,11 +27,11 @@ bool is_device_or_pipe(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
-/// Checks each step: what is buffered fails only when it is flushed.
-void write_stream(std::FILE* stream, const std::string& content, const std::string& name) {
+/// Checks each step: what is buffered fails only when it is flushed. False: a reader has seen enough (`| head`).
+bool write_stream(std::FILE* stream, const std::string& content, const std::string& name) {
   errno = 0;
-  if (std::fwrite(content.data(), 1, content.size(), stream) == content.size() && std::fflush(stream) == 0) return;
-  if (errno == EPIPE) return;  // a reader that has seen enough: train predict ... | head
+  if (std::fwrite(content.data(), 1, content.size(), stream) == content.size() && std::fflush(stream) == 0) return true;
+  if (errno == EPIPE) return false;
   throw core::errno_error(errno, "write", name, core::ErrorKind::io);
 }
 
@@ -34,10 +39,7 @@ void write_stream(std::FILE* stream, const std::string& content, const std::stri
 
 void log_to_stderr() {
   core::set_console_writer([](core::LogLevel level, std::string_view line) {
-    const char* const prefix = level == core::LogLevel::warning ? "warning: "
-                               : level == core::LogLevel::error ? "error: "
-                                                                : "";
-    std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
+    std::fprintf(stderr, "%s%.*s\n", core::console_prefix(level), static_cast<int>(line.size()), line.data());
   });
 }
 
@@ -49,11 +51,7 @@ void reopen_standard_descriptors() {
   }
 }
 
-void write_page(const std::string& text) {
-  errno = 0;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-  if (errno != EPIPE) throw core::errno_error(errno, "write", "standard output", core::ErrorKind::io);
-}
+bool write_page(const std::string& text) { return write_stream(stdout, text, "standard output"); }
 
 ResultStream::ResultStream(const std::string& path)
     : path_(path == "-" ? "" : path), temporary_(core::format("{}.tmp-{}", path_, ::getpid())) {
@@ -63,19 +61,22 @@ ResultStream::ResultStream(const std::string& path)
     if (!device_) throw core::errno_error(errno, "open", core::printable(path_), core::ErrorKind::io);
     return;
   }
-  if (::access(core::parent_of(path_).c_str(), W_OK | X_OK) != 0) {
-    throw core::output_error(errno, "create", path_, core::ErrorKind::cannot_create);
-  }
+  // An output that cannot be written is an error before anything is computed.
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(path_, ignored);
+  const int error_number = is_folder ? EISDIR : ::access(core::parent_of(path_).c_str(), W_OK | X_OK) != 0 ? errno : 0;
+  if (error_number != 0) throw core::output_error(error_number, "create", path_, core::ErrorKind::cannot_create);
   core::remove_temporaries_of(path_);
   file_ = std::make_unique<core::CheckedWriter>(temporary_);
 }
 
 ResultStream::~ResultStream() = default;
 
-void ResultStream::write(const std::string& text) {
+bool ResultStream::write(const std::string& text) {
   if (path_.empty()) return write_result("-", text);
   if (device_) return write_stream(device_.get(), text, core::printable(path_));
   file_->write(text.data(), text.size());
+  return true;
 }
 
 void ResultStream::finish() {
@@ -85,28 +86,63 @@ void ResultStream::finish() {
   file_.reset();
   if (const int error_number = core::posix_file_system().rename(temporary_, path_); error_number != 0) {
     core::posix_file_system().remove(temporary_);
-    throw core::output_error(error_number, "replace", path_, core::ErrorKind::cannot_create);
+    throw core::output_error(error_number, "replace", path_, core::ErrorKind::io);
   }
   core::sync_directory(core::parent_of(path_));
 }
 
-void write_result(const std::string& path, const std::string& content) {
+bool write_result(const std::string& path, const std::string& content) {
   if (path.empty() || path == "-") {
     return write_page(::isatty(STDOUT_FILENO) == 1 ? core::terminal_text(content) : content);
   }
-  if (!is_device_or_pipe(path)) {
-    core::remove_temporaries_of(path);
-    return core::write_file_atomically(path, content, /*durable=*/true);
+  ResultStream stream(path);
+  const bool is_wanted = stream.write(content);
+  stream.finish();
+  return is_wanted;
+}
+
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+
+/// Threads that cannot be made, and what std::filesystem throws.
+Error of_system(const std::system_error& error) {
+  if (error.code() == std::errc::resource_unavailable_try_again) {
+    return Error(ErrorKind::os, core::format("a thread could not be started: {}", error.what()),
+                 "raise the limit on processes (ulimit -u, or the pids limit of the container), or use fewer --threads "
+                 "and --num-workers");
   }
-  std::FILE* const stream = std::fopen(path.c_str(), "we");
-  if (stream == nullptr) throw core::errno_error(errno, "open", core::printable(path), core::ErrorKind::io);
-  try {
-    write_stream(stream, content, core::printable(path));
-  } catch (...) {
-    std::fclose(stream);
-    throw;
+  const auto* const about_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
+  if (about_file == nullptr) return Error(ErrorKind::os, error.what());
+  return core::errno_error(error.code().value(), "use", core::printable(about_file->path1().string()), ErrorKind::io);
+}
+
+}  // namespace
+
+void write_last_line(const std::string& line) {
+  core::flush_log();
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s\n", core::terminal_text(line).c_str());
+  std::fflush(stderr);
+}
+
+void leave(const core::Error& error) {
+  core::log_error("{}", error.text());
+  const int exit_code = core::exit_code(error.kind());
+  write_last_line(core::format("train: exit={} reason=error", exit_code));
+  std::_Exit(exit_code);
+}
+
+Error plain_error_of(const std::exception& exception) {
+  if (const auto* const error = dynamic_cast<const Error*>(&exception)) return *error;
+  if (const auto* const error = dynamic_cast<const std::system_error*>(&exception)) return of_system(*error);
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
+    return Error(ErrorKind::out_of_memory, "out of memory");
+  if (dynamic_cast<const core::Json::exception*>(&exception) != nullptr) {  // of a file, or of text that is no UTF-8
+    return Error(ErrorKind::data, core::format("invalid data: {}", exception.what()));
   }
-  std::fclose(stream);
+  return Error(ErrorKind::bug, exception.what());
 }
 
 }  // namespace stoker::train

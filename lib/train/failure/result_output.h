@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "core/error.h"
 #include "core/system/file.h"
 
 namespace stoker::train {
@@ -14,25 +15,26 @@ namespace stoker::train {
 /// A job started with closed descriptors would otherwise get its checkpoint as stdout: they are /dev/null from now on.
 void reopen_standard_descriptors();
 
-/// Writes a page such as --help to standard output. A reader that has seen enough (`| head`) is no error. Throws io.
-void write_page(const std::string& text);
+/// Writes a page such as --help to standard output. A reader that has seen enough (`| head`) is not an error: false is
+/// returned. Throws io.
+bool write_page(const std::string& text);
 
 /// Writes to standard output when `path` is empty or "-", as write_page() does (on a terminal as
 /// core::terminal_text()), through a device or pipe of that name when there is one, else replaces the file in one step.
-/// Throws io, cannot_create or permission.
-void write_result(const std::string& path, const std::string& content);
+/// False: its reader has left. Throws io, cannot_create or permission.
+bool write_result(const std::string& path, const std::string& content);
 
-/// What a command writes piece by piece: each piece leaves at once on standard output, a device or a pipe; a file gets
-/// its name when all is written, and what a killed process left beside it is removed.
+/// Output of a command that is written piece by piece: each piece leaves at once on standard output, a device or a
+/// pipe; a file gets its name when all is written, and what a killed process left beside it is removed.
 class ResultStream {
  public:
   /// As write_result(). Throws cannot_create, permission, io.
   explicit ResultStream(const std::string& path);
   ~ResultStream();
-  ResultStream(const ResultStream&) = delete;
-  ResultStream& operator=(const ResultStream&) = delete;
+  ResultStream& operator=(ResultStream&&) = delete;  // not copied, not moved
 
-  void write(const std::string& text);
+  /// False: its reader has left, and nobody will see more.
+  bool write(const std::string& text);
   void finish();  ///< the last call
 
  private:
@@ -47,5 +49,15 @@ class ResultStream {
 
 /// From now on all messages go to standard error, so that results on standard output can be piped.
 void log_to_stderr();
+
+// The machine-readable last line of the program, also where a process must end without running destructors.
+
+/// Writes `line` to stderr, behind everything in the log.
+void write_last_line(const std::string& line);
+/// Logs the error, writes the last line and ends the process without running a destructor.
+[[noreturn]] void leave(const core::Error& error);
+
+/// Converts exceptions of the standard library to the one exception that users read; a core::Error stays as it is.
+core::Error plain_error_of(const std::exception& exception);
 
 }  // namespace stoker::train

@@ -14,7 +14,7 @@ namespace {
 
 using core::format;
 
-engine::Joining joining_of(const RankPlace& place, double timeout_seconds, int stopped_code) {
+engine::Joining joining_of(const RankLocation& place, double timeout_seconds, int stopped_code) {
   engine::Joining joining;
   joining.rank = place.rank;
   joining.size = place.size;
@@ -41,12 +41,12 @@ engine::Joining joining_of(const RankPlace& place, double timeout_seconds, int s
 
 }  // namespace
 
-std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts) {
+std::vector<std::string> notes_of(const RankLocation& place, int64_t restarts) {
   std::vector<std::string> notes;
   if (!place.is_one_machine()) {
     const std::string who =
         place.has_store ? format("{} keeps the store in which ranks meet at {}", place.starter, place.host)
-        : engine::listens_at_one_address()
+        : engine::can_listen_at_one_address()
             ? format("rank 0 listens at {}", place.listen)
             : "rank 0 listens at every address of its machine (this LibTorch supports no other way)";
     notes.push_back(format(
@@ -61,7 +61,7 @@ std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts) {
   return notes;
 }
 
-JoinedRanks::JoinedRanks(const RankPlace& place, double timeout_seconds, int stopped_code)
+JoinedRanks::JoinedRanks(const RankLocation& place, double timeout_seconds, int stopped_code)
     : place_(place), group_(engine::join_processes(joining_of(place, timeout_seconds, stopped_code))) {}
 
 std::string JoinedRanks::from_root(const std::function<std::string()>& choose) const {
@@ -71,7 +71,7 @@ std::string JoinedRanks::from_root(const std::function<std::string()>& choose) c
 void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const {
   core::Json own = core::Json::object();
   for (const auto& [name, value] : values) own[name] = core::printable(value);
-  const std::vector<std::string> all = group().gather(own.dump(-1, ' ', false, core::Json::error_handler_t::replace));
+  const std::vector<std::string> all = group().gather(core::json_line(own));
   std::string differences;
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;

@@ -10,12 +10,12 @@
 
 #include "engine/group/group.h"
 #include "engine/run/plan.h"
-#include "train/failure/rank_place.h"
+#include "train/failure/rank_location.h"
 
 namespace stoker::train {
 
 /// For the banner: where others can reach the ranks, and how often they were started.
-std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts);
+std::vector<std::string> notes_of(const RankLocation& place, int64_t restarts);
 
 class JoinedRanks {
  public:
@@ -23,15 +23,16 @@ class JoinedRanks {
   JoinedRanks() = default;
   /// Waits for the others. `stopped_code`: exit code after a stop. Throws Error{peer_lost}, {unavailable},
   /// core::StopRequested.
-  JoinedRanks(const RankPlace& place, double timeout_seconds, int stopped_code);
-  /// Of ranks that have met already.
-  JoinedRanks(const RankPlace& place, std::unique_ptr<engine::Group> group) : place_(place), group_(std::move(group)) {}
+  JoinedRanks(const RankLocation& place, double timeout_seconds, int stopped_code);
+  /// For ranks that have met already.
+  JoinedRanks(const RankLocation& place, std::unique_ptr<engine::Group> group)
+      : place_(place), group_(std::move(group)) {}
 
   engine::Group& group() const { return group_ ? *group_ : engine::alone(); }
-  const RankPlace& place() const { return place_; }
+  const RankLocation& place() const { return place_; }
   bool is_root() const { return place_.rank == 0; }
   engine::RankShare share() const { return {place_.rank, place_.size}; }
-  /// What `choose` returns on rank 0, which alone calls it.
+  /// The result of `choose` on rank 0, which alone calls it.
   std::string from_root(const std::function<std::string()>& choose) const;
   /// Waits until all ranks have come here.
   void wait_for_all() const {
@@ -42,7 +43,7 @@ class JoinedRanks {
   void refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const;
 
  private:
-  RankPlace place_;
+  RankLocation place_;
   std::unique_ptr<engine::Group> group_;  ///< null: alone
 };
 

@@ -14,13 +14,13 @@
 #include <optional>
 #include <thread>
 
-#include "core/crash/fault_signals.h"
+#include "core/crash/signal_stack.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/stop_signal.h"
 #include "engine/group/group.h"
-#include "engine/group/meeting.h"
+#include "engine/group/rendezvous.h"
 
 namespace stoker::train {
 namespace {
@@ -39,7 +39,7 @@ int code_of(const Child& child) {
   return WIFEXITED(child.status) ? WEXITSTATUS(child.status) : core::exit_code(core::ErrorKind::peer_lost);
 }
 
-/// 0, and stops in good order, which all ranks make together.
+/// 0, and clean stops, which all ranks make together.
 bool has_failed(const Child& child, int64_t stopped_code) {
   const int code = code_of(child);
   return WIFSIGNALED(child.status) || (code != core::kExitOk && code != core::kExitInterrupted && code != stopped_code);
@@ -47,7 +47,7 @@ bool has_failed(const Child& child, int64_t stopped_code) {
 
 class Children {
  public:
-  Children(const char* const* arguments, RankPlace place) : children_(static_cast<size_t>(place.size)) {
+  Children(const char* const* arguments, RankLocation place) : children_(static_cast<size_t>(place.size)) {
     for (size_t rank = 0; rank < children_.size(); ++rank) {
       place.rank = place.local_rank = static_cast<int>(rank);
       children_[rank].pid = start(arguments, place);
@@ -59,8 +59,7 @@ class Children {
       if (child.pid > 0 && !child.has_ended) ::waitpid(child.pid, nullptr, 0);
     }
   }
-  Children(const Children&) = delete;
-  Children& operator=(const Children&) = delete;
+  Children& operator=(Children&&) = delete;  // not copied, not moved
 
   void send(int signal_number) const {
     for (const Child& child : children_) {
@@ -100,7 +99,7 @@ class Children {
   const Child& of(int rank) const { return children_[static_cast<size_t>(rank)]; }
 
  private:
-  static pid_t start(const char* const* arguments, const RankPlace& place) {
+  static pid_t start(const char* const* arguments, const RankLocation& place) {
     std::vector<std::string> variables = variables_of(place);
     std::vector<char*> all;
     for (std::string& variable : variables) all.push_back(variable.data());
@@ -155,8 +154,8 @@ bool is_reported_by_itself(const std::string& cause) { return cause.find(" faile
 /// One start of all ranks, up to their end.
 class Attempt {
  public:
-  Attempt(const StartedRanks& ranks, const RankPlace& place, engine::Meeting& meeting)
-      : ranks_(ranks), meeting_(meeting), children_(ranks.arguments, place) {}
+  Attempt(const StartedRanks& ranks, const RankLocation& place, engine::Rendezvous& rendezvous)
+      : ranks_(ranks), rendezvous_(rendezvous), children_(ranks.arguments, place) {}
 
   RanksEnd run() {
     while (!children_.all_ended()) {
@@ -173,7 +172,7 @@ class Attempt {
         std::this_thread::sleep_for(kPoll);
     }
     if (end_.has_failed && end_.exit_code == core::exit_code(core::ErrorKind::peer_lost)) {
-      const std::string cause = meeting_.cause();
+      const std::string cause = rendezvous_.cause();
       core::log_error("{}", killed_.empty() || is_reported_by_itself(cause) ? cause : killed_);
     }
     return end_;
@@ -191,7 +190,8 @@ class Attempt {
   void note_end(int rank) {
     const Child& child = children_.of(rank);
     const int code = code_of(child), lost = core::exit_code(core::ErrorKind::peer_lost);
-    const std::string signal = code == lost && WIFEXITED(child.status) ? engine::stop_signal_in(meeting_.cause()) : "";
+    const std::string signal =
+        code == lost && WIFEXITED(child.status) ? engine::stop_signal_in(rendezvous_.cause()) : "";
     if (!signal.empty()) {  // it was left by one that heard of a stop before it did
       if (rank == 0 && !end_.has_failed) end_ = {static_cast<int>(ranks_.stopped_code), false, signal, 0};
       return;
@@ -200,13 +200,13 @@ class Attempt {
       if (rank == 0 && !end_.has_failed) end_.exit_code = code;
       return;
     }
-    const bool is_first = !end_.has_failed, is_explained = is_reported_by_itself(meeting_.cause());
+    const bool is_first = !end_.has_failed, is_explained = is_reported_by_itself(rendezvous_.cause());
     // Other ranks may have reported before that it is gone.
     if (WIFSIGNALED(child.status) && killed_.empty() && !has_killed_) killed_ = end_of(rank, child);
     // A rank that fails reports the cause to all and to the user, one that crashes to the user alone; for one that was
     // killed it is reported here.
     if (is_first && !is_explained) {
-      meeting_.publish_cause(end_of(rank, child));
+      rendezvous_.publish_cause(end_of(rank, child));
       if (code != lost && !core::fault_of_exit_code(code)) core::log_error("{}", end_of(rank, child));
     }
     if (is_first) {
@@ -217,7 +217,7 @@ class Attempt {
   }
 
   const StartedRanks& ranks_;
-  engine::Meeting& meeting_;
+  engine::Rendezvous& rendezvous_;
   Children children_;
   RanksEnd end_;
   std::string killed_;  ///< the first rank that a signal has killed which was not sent here, as a sentence
@@ -228,13 +228,13 @@ class Attempt {
 }  // namespace
 
 RanksEnd run_ranks(const StartedRanks& ranks) {
-  RankPlace place;
+  RankLocation place;
   place.starter = "train";
   place.size = place.local_size = ranks.count;
   for (;; ++place.attempt) {
     place.job = core::format("train-{}-{}", ::getpid(), Clock::now().time_since_epoch().count());
-    engine::MeetingFolder meeting(place.job, place.size, place.size, /*seconds=*/60);
-    const RanksEnd end = Attempt(ranks, place, meeting).run();
+    engine::RendezvousFolder rendezvous(place.job, place.size, place.size, /*seconds=*/60);
+    const RanksEnd end = Attempt(ranks, place, rendezvous).run();
     const bool is_lost = end.has_failed && (end.exit_code == core::exit_code(core::ErrorKind::peer_lost) ||
                                             core::fault_of_exit_code(end.exit_code) != nullptr);
     if (!is_lost || place.attempt == ranks.restarts || core::stop_requested()) return end;

@@ -2,7 +2,7 @@
 // Starts the ranks of a run on this machine, each a process of this program, and waits for them.
 #pragma once
 
-#include "train/failure/rank_place.h"
+#include "train/failure/rank_location.h"
 
 namespace stoker::train {
 
@@ -10,7 +10,7 @@ struct StartedRanks {
   const char* const* arguments = nullptr;  ///< of this process, which each rank gets, too
   int count = 1;
   int64_t restarts = 0;       ///< how often all are started again after one was lost
-  int64_t stopped_code = 75;  ///< of a rank that was stopped in good order; see --stop-exit-code
+  int64_t stopped_code = 75;  ///< of a rank that was stopped cleanly; see --stop-exit-code
 };
 
 /// How the ranks ended.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that watches a training run: listeners (files, pictures, progress), and what examines it between updates.
+// All that watches a training run: observers (files, pictures, progress), and what examines it between updates.
 #pragma once
 
 #include <memory>
@@ -9,22 +9,75 @@
 #include "config/facts.h"
 #include "core/system/machine.h"
 #include "data/open_datasets.h"
+#include "data/source.h"
+#include "engine/loop/run_telemetry.h"
+#include "engine/probe/probe_input.h"
+#include "engine/run/events.h"
 #include "engine/step/learner.h"
 #include "engine/task/task.h"
-#include "observe/listeners/console.h"
-#include "observe/listeners/profile.h"
-#include "observe/listeners/progress.h"
-#include "observe/listeners/run_files.h"
-#include "observe/listeners/tensorboard.h"
+#include "observe/diagnosis/diagnosis.h"
+#include "observe/observers/console.h"
+#include "observe/observers/profile.h"
+#include "observe/observers/progress.h"
+#include "observe/observers/run_files.h"
+#include "observe/observers/tensorboard.h"
 #include "observe/resources/resource_sampler.h"
-#include "train/observers/diagnosing.h"
 #include "train/observers/operator_profile.h"
-#include "train/observers/split_overlap.h"
 #include "train/observers/worst_file.h"
 
 namespace stoker::train {
 
-/// What a run is, for those who watch it.
+// Facts about a run that a diagnosis reasons from, and how its ceilings are measured.
+
+/// `train` as the loader reads it.
+observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, const core::MachineFacts& machine,
+                                    const config::DataFacts& data_facts, const data::Source& train);
+/// Examines a run between its updates: what it uses of the machine, what limits it. Runs the learner on noise where a
+/// diagnosis has reason to measure how fast it could be.
+class Diagnosing : public engine::BetweenUpdates {
+ public:
+  struct Run {
+    const config::ResolvedOptions& options;
+    const core::MachineFacts& machine;
+    const config::DataFacts& data_facts;
+    const data::Source& train;  ///< as the loader reads it
+    const engine::Task& task;
+    torch::Device device;
+    engine::ComputeCost compute = {};
+    std::optional<double> bfloat16_speed = {}, other_layout_speed = {};  ///< see RunSetup
+  };
+  /// All that is passed outlives this.
+  Diagnosing(const Run& run, observe::ResourceSampler& resources);
+  engine::Findings run(engine::Learner& learner, const engine::Interlude& interlude) override;
+
+ private:
+  static observe::DiagnosisFacts facts_of_run(const Run& run);
+  static double measured(const torch::Device& device, const std::function<double()>& probe);
+  double overhead_seconds(engine::Learner& learner) const;
+  double pass_seconds(engine::Learner& learner, int64_t threads, int64_t images) const;
+
+  const engine::Task& task_;
+  const engine::ProbeSettings settings_;
+  const int64_t batch_size_;
+  observe::ThroughputProbes probes_;  ///< those that need no learner
+  observe::ResourceSampler& resources_;
+  observe::Diagnoser diagnoser_;
+};
+
+// Warns at the end of a run's first epoch of images that are in both splits.
+
+class SplitOverlapWarning : public engine::Observer {
+ public:
+  /// The sources name the samples.
+  SplitOverlapWarning(std::shared_ptr<const data::Source> training, std::shared_ptr<const data::Source> validation);
+
+  void on_epoch(const engine::EpochEvent& event) override;
+
+ private:
+  const std::shared_ptr<const data::Source> training_, validation_;
+};
+
+/// The facts about a run, for its observers.
 struct ObservedRun {
   const config::ResolvedOptions& options;
   const core::MachineFacts& machine;
@@ -37,7 +90,7 @@ struct ObservedRun {
   bool records_graphs = false;                                         ///< updates may be recorded as graphs
 };
 
-/// Owns the listeners of a run, and what examines it.
+/// Owns the observers of a run, and what examines it.
 class RunObservers {
  public:
   RunObservers(const ObservedRun& run, const std::string& run_dir, observe::Console& console);

@@ -9,7 +9,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
-#include "core/text/csv_row.h"
+#include "core/text/csv.h"
 
 namespace stoker::train {
 namespace {
@@ -21,7 +21,7 @@ constexpr int64_t kSkipped = 2, kRecorded = 5;  // updates
 constexpr size_t kShown = 8;                    // rows
 constexpr size_t kNameWidth = 44;               // characters of a name in the log: a line has 80
 
-/// Of all rows together.
+/// The sums of all rows.
 struct Sums {
   double own = 0, device_own = 0;
 };

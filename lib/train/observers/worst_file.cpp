@@ -12,7 +12,7 @@
 #include "core/text/json.h"
 #include "data/image/jpeg/jpeg_encode.h"
 #include "data/loader/sample_reader.h"
-#include "data/probe/input_statistics.h"
+#include "data/probe/probe_sizes.h"
 #include "train/setup/assemble.h"
 
 namespace stoker::train {
@@ -51,7 +51,7 @@ Captions captions_of(const data::Source& source, const engine::ShownSample& samp
                      const config::ResolvedOptions& options) {
   const std::vector<float>& output = sample.predicted;
   const auto threshold = static_cast<float>(options.task.threshold);
-  if (config::learns_numbers(options.data.task)) {
+  if (config::is_numeric_task(options.data.task)) {
     std::vector<float> targets(static_cast<size_t>(source.num_targets()));
     source.targets(sample.sample, targets.data());
     if (!config::has_scaled_targets(options.data.task)) {
@@ -100,7 +100,7 @@ void WorstFile::write() const {
 std::string WorstFile::json() const {
   data::TransformPlan plan = transform_plan(options_, *validation_, /*training=*/false);
   data::SampleShape& shape = plan.shape;
-  const bool has_fixed_size = validation_->fixed_shape().height > 0;  // numbers stay as they are
+  const bool has_fixed_size = validation_->fixed_shape().height > 0;  // numbers are not changed
   if (!has_fixed_size) {
     shape.height = std::min(shape.height, kThumbnailSide);
     shape.width = std::min(shape.width, kThumbnailSide);
@@ -130,7 +130,7 @@ std::string WorstFile::json() const {
     return samples;
   };
   const core::Json file = {{"epoch", epoch_ + 1}, {"samples", list(worst_)}, {"ordinary", list(ordinary_)}};
-  return file.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
+  return core::json_page(file);
 }
 
 }  // namespace stoker::train

@@ -20,7 +20,8 @@ class WorstFile : public engine::Observer {
             std::shared_ptr<const data::Source> validation);
 
   void on_epoch(const engine::EpochEvent& event) override;
-  /// Reads the samples anew and writes the file, once the run has ended. A failure is a warning: the file is no result.
+  /// Reads the samples anew and writes the file, once the run has ended. A failure is a warning: the file is not a
+  /// result.
   void write() const;
 
  private:

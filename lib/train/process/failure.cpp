@@ -3,8 +3,13 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
+#include <malloc.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
+#include <limits>
 #include <new>
 #include <system_error>
 
@@ -12,9 +17,12 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/machine.h"
+#include "core/system/stop_signal.h"
 #include "engine/device/device.h"
-#include "engine/device/out_of_memory.h"
-#include "train/failure/last_line.h"
+#include "engine/device/torch_compat.h"
+#include "engine/memory/activation_arena.h"
+#include "train/failure/crash_handler.h"
+#include "train/failure/result_output.h"
 
 namespace stoker::train {
 namespace {
@@ -28,7 +36,7 @@ std::string device_of(const config::Options& given) {
   facts.machine.accelerators = engine::list_accelerators().devices;
   try {
     const std::string device = config::resolve(given, facts).options.device.device;
-    // Of several processes each has another one, which it has made the current one of its thread.
+    // Each of several processes has another one, which it has made the current one of its thread.
     return device == "cpu" ? device : c10::impl::VirtualGuardImpl(torch::kCUDA).getDevice().str();
   } catch (const Error&) {
     return "cpu";
@@ -56,7 +64,7 @@ Error out_of_memory(const std::string& cause, const config::Options& given) {
       "use a smaller --batch-size with more --accumulation-steps: the same update");
 }
 
-/// Of the device of a command; 1 where it is unknown.
+/// The free memory share of the device of a command; 1 where it is unknown.
 double free_share(const config::Options& given) {
   const std::string device = device_of(given);
   return device.rfind("cuda:", 0) == 0 ? engine::free_memory_share(torch::Device(device)) : 1;
@@ -104,7 +112,7 @@ bool is_lost_connection(const std::system_error& error) {
 }
 
 [[noreturn]] void leave_on_terminate() {
-  std::string cause = "an exception where none may be thrown";
+  std::string cause = "an exception where none is allowed";
   if (const std::exception_ptr current = std::current_exception()) {
     try {
       std::rethrow_exception(current);
@@ -117,12 +125,13 @@ bool is_lost_connection(const std::system_error& error) {
       }
       cause = engine::short_text_of(error);
     } catch (const std::exception& error) {
-      leave_if_device_failed(error);
+      exit_on_device_failure(error);
       cause = engine::short_text_of(error);
     } catch (...) {
     }
   }
-  leave({core::ErrorKind::bug, "the program ended itself: " + cause, "please report it with the lines above"});
+  leave(
+      {core::ErrorKind::bug, "the program called std::terminate(): " + cause, "please report it with the lines above"});
 }
 
 }  // namespace
@@ -136,7 +145,7 @@ bool is_device_failure(const std::exception& error) {
   return false;
 }
 
-void leave_if_device_failed(const std::exception& error) {
+void exit_on_device_failure(const std::exception& error) {
   if (is_device_failure(error)) leave(device_failure(error));
 }
 
@@ -147,6 +156,66 @@ Error error_of(const std::exception& exception, const config::Options& given) {
   if (const auto* const error = dynamic_cast<const c10::Error*>(&exception)) return of_torch(*error, given);
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) return out_of_memory("of the host", given);
   return plain_error_of(exception);
+}
+
+namespace {
+
+void raise_open_file_limit() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Past a limit of the shell (ulimit -f) a write then fails like one on a full disk, and the run ends in order.
+void survive_file_size_limit() { std::signal(SIGXFSZ, SIG_IGN); }
+
+/// Activations are allocated and freed every update. By default glibc gives large blocks back to the kernel each
+/// time, and every page of them faults in again: a third of a training step on a CPU for some networks.
+void keep_freed_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // bytes; glibc's maximum
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  ::mallopt(M_TOP_PAD, 64 << 20);  // bytes: the heap grows in steps of this
+  // Each arena keeps what its threads freed; more of them would make memory grow with workers.
+  ::mallopt(M_ARENA_MAX, 2);
+}
+
+class WarningsToLog : public c10::WarningHandler {
+ public:
+#if STOKER_TORCH_AT_LEAST(2, 0)
+  void process(const c10::Warning& warning) override { core::log_warning("LibTorch: {}", warning.msg()); }
+#else
+  void process(const c10::SourceLocation&, const std::string& text, const bool) override {
+    core::log_warning("LibTorch: {}", text);
+  }
+#endif
+};
+
+void send_torch_warnings_to_log() {
+  static WarningsToLog handler;
+#if STOKER_TORCH_AT_LEAST(2, 0)
+  c10::WarningUtils::set_warning_handler(&handler);
+#else
+  c10::Warning::set_warning_handler(&handler);
+#endif
+}
+
+/// `train` has become this program: its name in ps and pkill.
+void take_name() { ::prctl(PR_SET_NAME, "train"); }
+
+}  // namespace
+
+void prepare_process() {
+  take_name();
+  reopen_standard_descriptors();
+  install_terminate_handler();
+  install_crash_handler();
+  core::install_stop_signals();
+  raise_open_file_limit();
+  survive_file_size_limit();
+  keep_freed_memory();
+  engine::install_activation_arena();
+  send_torch_warnings_to_log();
 }
 
 }  // namespace stoker::train

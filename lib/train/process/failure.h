@@ -21,21 +21,27 @@ bool is_device_failure(const std::exception& error);
 
 /// Ends the process where `error` is_device_failure(): logs the error, writes the last line and leaves with 71 without
 /// running a destructor, each of which could call the device again and throw. Else returns.
-void leave_if_device_failed(const std::exception& error);
+void exit_on_device_failure(const std::exception& error);
 
-/// What `work` returns. A device that fails in it is left as it is, before tensors and feeds are destroyed.
+/// Returns the result of `work`. A device that fails in it is left as it is, before tensors and feeds are destroyed.
 template <typename Work>
-auto or_leave_device(const Work& work) -> decltype(work()) {
+auto run_or_exit_on_device_failure(const Work& work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::exception& error) {
-    leave_if_device_failed(error);
+    exit_on_device_failure(error);
     throw;
   }
 }
 
-/// From now on std::terminate() (an exception out of a destructor, say) writes a last line and leaves with 71 after a
-/// device failure and with 70 otherwise, in place of SIGABRT.
+/// From now on std::terminate() (such as an exception out of a destructor) writes a last line and leaves with 71 after
+/// a device failure and with 70 otherwise, in place of SIGABRT.
 void install_terminate_handler();
+
+// The setup of a process before it does anything: signals, file descriptors, memory arenas, library warnings.
+
+/// Installs stop signals, re-opens closed standard descriptors on /dev/null, raises the limit of open files, and
+/// sends LibTorch's warnings to our log.
+void prepare_process();
 
 }  // namespace stoker::train

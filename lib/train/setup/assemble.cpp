@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/setup/assemble.h"
 
-#include <ATen/Context.h>
 #include <algorithm>
 
 #include <cmath>
-#include <exception>
-#include <thread>
 
-#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/system/memory_limit.h"
 #include "engine/device/device.h"
-#include "engine/device/out_of_memory.h"
 #include "engine/step/recompute.h"
 #include "model/buffers.h"
 #include "model/freeze.h"
@@ -27,26 +21,7 @@
 namespace stoker::train {
 namespace {
 
-constexpr char kSmallerModel[] = "choose a smaller --model, or a smaller --width where the model has one";
-
-/// Too large a network is an error here, not a process that the kernel kills.
-std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& spec) {
-  const core::MemoryLimit limit;
-  const auto refuse = [&] {
-    throw core::Error(core::ErrorKind::out_of_memory,
-                      core::format("the weights of {} do not fit into the memory that is free", spec.name),
-                      kSmallerModel);
-  };
-  try {
-    return model::make_model(spec);
-  } catch (const std::exception& error) {
-    if (!engine::is_out_of_memory(error)) throw;
-    refuse();
-  }
-  return nullptr;  // not reached
-}
-
-/// What training keeps per weight besides the weight: its gradient, the optimizer's state, the average.
+/// The memory of training per weight besides the weight: its gradient, the optimizer's state, the average.
 void refuse_training_beyond_memory(const config::ResolvedOptions& options, const model::ImageModel& model) {
   const int copies = 1 + optimizer_copies(options.optim) + (options.optim.model_ema ? 1 : 0);
   const int64_t parameters = model::parameter_count(model), needed = 4 * copies * parameters;  // float32
@@ -57,7 +32,7 @@ void refuse_training_beyond_memory(const config::ResolvedOptions& options, const
       core::format("to train the {} parameters of {} takes {} besides the weights; {} of memory are free",
                    core::count_text(parameters), options.model.model, core::bytes_text(static_cast<double>(needed)),
                    core::bytes_text(static_cast<double>(available))),
-      kSmallerModel);
+      deploy::kSmallerModel);
 }
 
 /// The parameters that are not frozen. Each layer learns with `layer_decay` of the rate of the layer after it (Clark
@@ -85,16 +60,6 @@ torch::Device open_and_configure_device(const config::ResolvedOptions& options) 
   return engine::open_device(options.device.device);
 }
 
-engine::Precision precision_of(const config::ResolvedOptions& options, torch::Device device) {
-  engine::Precision precision;
-  precision.device = device;
-  precision.autocast = options.precision.amp;
-  if (precision.autocast) {
-    precision.dtype = options.precision.amp_dtype == config::AmpDtype::float16 ? at::kHalf : at::kBFloat16;
-  }
-  return precision;
-}
-
 std::string precision_text(const config::ResolvedOptions& options, const engine::Precision& precision) {
   std::string text = !precision.autocast            ? "float32"
                      : precision.dtype == at::kHalf ? "float16 autocast with loss scaling"
@@ -102,19 +67,6 @@ std::string precision_text(const config::ResolvedOptions& options, const engine:
   text += options.precision.channels_last ? ", channels-last" : ", channels-first";
   if (precision.device.is_cuda()) text += options.precision.tf32 ? ", TF32 on" : ", TF32 off";
   return text + ", " + core::counted(options.device.threads, "CPU thread");
-}
-
-engine::TaskSpec task_spec(const config::ResolvedOptions& options) {
-  engine::TaskSpec spec;
-  spec.kind = options.data.task;
-  spec.options = options.task;
-  spec.label_smoothing = options.train.label_smoothing;
-  spec.num_classes = options.data.num_classes;
-  return spec;
-}
-
-std::unique_ptr<engine::Task> build_task(const config::ResolvedOptions& options, torch::Device device) {
-  return engine::make_task(task_spec(options), device);
 }
 
 int optimizer_copies(const config::ResolvedOptimOptions& options) {
@@ -129,64 +81,19 @@ void require_model_for(const config::ResolvedOptions& options, const data::Sourc
   const std::string what = pairs ? "frames in high and low quality" : core::format("clips of {} frames", shape.frames);
   const char* const other =
       pairs ? "all frames as single images with --dataset folder" : "a single frame of each video with --clip-frames 1";
-  throw core::Error(core::ErrorKind::config, core::format("{} sees single images, but the data are {}", name, what),
+  throw core::Error(core::ErrorKind::config, core::format("{} takes single images, but the data are {}", name, what),
                     core::format("choose --model two_stream_convlstm --backbone {}, or take {}", name, other));
-}
-
-/// A network that halves its images often has no pixels left of small ones, and the error of LibTorch does not name the
-/// cause. Larger images always fit. What HDF5 files hold has its own shape.
-void require_images_large_enough(model::ImageModel& model, const config::ResolvedOptions& options) {
-  constexpr int64_t kSideOfSmallImages = 64;  // pixels
-  const int64_t side = options.data.img_size;
-  if (side > kSideOfSmallImages || model::takes_clips(options.model.model)) return;
-  if (options.data.dataset == config::DatasetType::hdf5) return;
-  const torch::NoGradGuard no_gradients;
-  model.eval();
-  try {
-    model.forward(torch::zeros({1, options.data.in_chans, side, side}));
-  } catch (const c10::Error& error) {
-    if (engine::is_out_of_memory(error)) throw;
-    throw core::Error(core::ErrorKind::config,
-                      core::format("{} cannot take images of {} x {} pixels: {}", options.model.model, side, side,
-                                   engine::short_text_of(error)),
-                      "choose a larger --img-size, or another --model");
-  }
-  model.train();
-}
-
-model::ModelSpec model_spec(const config::ResolvedOptions& options) {
-  model::ModelSpec spec;
-  spec.name = options.model.model;
-  spec.in_chans = options.data.in_chans;
-  spec.num_classes = build_task(options, torch::kCPU)->num_outputs();
-  spec.img_size = options.data.img_size;
-  spec.width = options.model.width;
-  spec.backbone = options.model.backbone;
-  spec.lstm_channels = options.model.lstm_channels;
-  spec.drop_rate = options.model.drop_rate;
-  spec.drop_path_rate = options.model.drop_path_rate;
-  spec.zero_init_residual = options.model.zero_init_residual;
-  return spec;
 }
 
 namespace {
 
-/// What does not learn, and what is computed again in the backward pass.
+/// Freezes parameters, and marks stages that are recomputed in the backward pass.
 void prepare_to_learn(model::ImageModel& model, const config::ResolvedModelOptions& options) {
   model::freeze(model, options.freeze);
   if (options.grad_checkpointing) model.set_stage_runner(engine::run_and_recompute);
 }
 
 }  // namespace
-
-std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device) {
-  torch::manual_seed(options.train.seed);
-  std::shared_ptr<model::ImageModel> model = make_model_that_fits(model_spec(options));
-  require_images_large_enough(*model, options);
-  model->to(device);
-  if (options.precision.channels_last) model::to_channels_last(*model);
-  return model;
-}
 
 engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before) {
   const double seconds = options.train.max_time_seconds;
@@ -220,7 +127,7 @@ std::vector<int64_t> rows_by_name(const std::vector<std::string>& theirs, const 
 
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes,
                               const std::vector<std::string>& classes) {
-  refuse_copies_of_network_file(options);
+  require_one_copy_of_network(options);
   engine::Learner learner;
   learner.device = device;
   learner.model = build_model(options, device);
@@ -228,7 +135,7 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
   if (!options.model.init_from.empty() && !resumes) {
     const bool is_file = model::is_network_file(options.model.model);  // weights come under the names that it has
     const std::string weights = starting_weights(options.model.init_from);
-    weights::StartOptions start{options.model.fresh_head, options.model.init_norm_eps, {}};
+    weights::StartOptions start{options.model.fresh_head, options.model.init_norm_eps, options.model.same_padding, {}};
     start.head_rows = rows_by_name(classes_beside(weights), classes);
     for (const std::string& line : weights::load_pretrained(
              *learner.model, is_file ? "the network" : options.model.model, options.model.backbone, weights, start)) {

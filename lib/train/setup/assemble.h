@@ -10,8 +10,9 @@
 #include "config/preprocess/preprocessing.h"
 #include "data/feed/device_feed.h"
 #include "data/source.h"
+#include "deploy/inference/inference.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/device/graph_runner.h"
+#include "engine/device/device.h"
 #include "engine/device/precision.h"
 #include "engine/loop/trainer.h"
 #include "engine/run/plan.h"
@@ -21,55 +22,53 @@
 
 namespace stoker::train {
 
+// Functions that a network needs that only predicts, too.
+using deploy::build_model;
+using deploy::build_task;
+using deploy::decode_limits;
+using deploy::model_spec;
+using deploy::precision_of;
+using deploy::task_spec;
+
 /// Facts about data that is trained on. Measures what `given` leaves open.
 config::DataFacts facts_of(const data::Source& train, const config::DataOptions& given);
 /// Facts about data that a network with `num_classes` classes or targets is only used on.
 config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& given, int64_t num_classes);
 
 torch::Device open_and_configure_device(const config::ResolvedOptions& options);
-engine::Precision precision_of(const config::ResolvedOptions& options, torch::Device device);
 std::string precision_text(const config::ResolvedOptions& options, const engine::Precision& precision);
 
 /// Why updates of such a run cannot be recorded, in a few words, also those `of_device`; empty where they can.
 std::string graphs_obstacle(const config::ResolvedOptions& options, const std::string& of_device);
 /// Records updates of such a run; null where --graphs is off, or auto and something is in the way. Throws Error{config}
-/// where graphs were asked for and cannot be.
+/// where graphs were requested and cannot be.
 std::unique_ptr<engine::GraphRunner> graph_runner_for(const config::ResolvedOptions& options, torch::Device device);
 /// Text of the banner behind the precision: ", graphs"; empty where there are none.
 std::string graphs_text(const config::ResolvedOptions& options, torch::Device device);
 
-/// What the run learns.
-engine::TaskSpec task_spec(const config::ResolvedOptions& options);
-std::unique_ptr<engine::Task> build_task(const config::ResolvedOptions& options, torch::Device device);
 /// Numbers that the optimizer keeps per weight.
 int optimizer_copies(const config::ResolvedOptimOptions& options);
 
-/// What the network is made from.
-model::ModelSpec model_spec(const config::ResolvedOptions& options);
 /// Throws Error{config} where `source` has clips, but the network sees single images.
 void require_model_for(const config::ResolvedOptions& options, const data::Source& source);
-std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device);
-/// What an image may be, for everything that decodes one.
-data::DecodeLimits decode_limits(const config::DataOptions& data);
-data::DecodeLimits decode_limits(const config::ResolvedDataOptions& data);
-/// What stands in the checkpoints of a run that learns from `train`.
+/// The preprocess.json of a run that trains on `train`.
 config::Preprocessing preprocessing_for(const config::ResolvedOptions& options, const data::Source& train);
-/// What happens to the samples of `source`.
+/// The transform of the samples of `source`.
 data::TransformPlan transform_plan(const config::ResolvedOptions& options, const data::Source& source, bool training);
-/// What loaders of training and of evaluation have in common. Batches are page-locked for a CUDA device alone: page
+/// The settings that loaders of training and evaluation share. Batches are page-locked for a CUDA device alone: page
 /// locking makes a context on some GPU, which takes its memory.
 data::LoaderSettings loader_settings(const config::ResolvedOptions& options, torch::Device device);
-/// Of several ranks each reads its share; see engine::own_batches(). `stored`: see LoaderSettings.
+/// Each of several ranks reads its share; see engine::own_batches(). `stored`: see LoaderSettings.
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
                                               std::shared_ptr<const data::Source> source,
                                               const engine::RankShare& share = {},
                                               const std::optional<data::StoredImages>& stored = {});
 /// With --feed resident, or where auto takes it, pixels stay on the device. Throws Error{config} where resident was
-/// asked for and is not possible.
+/// requested and is not possible.
 std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device,
                                                 const engine::RankShare& share = {});
-/// Of several ranks each has the batches that are congruent to its rank modulo their number. `is_repeated`: the same
+/// Each of several ranks has the batches that are congruent to its rank modulo their number. `is_repeated`: the same
 /// samples are evaluated many times, so that they may stay on the device as those of training do.
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
                                                   std::shared_ptr<const data::Source> source, torch::Device device,

@@ -7,9 +7,9 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "data/probe/input_statistics.h"
 #include "data/probe/probe_sizes.h"
 #include "engine/device/device.h"
+#include "model/script/network_library.h"
 #include "train/setup/assemble.h"
 #include "train/setup/hooks.h"
 
@@ -39,11 +39,11 @@ data::FeedSettings feed_settings(const config::ResolvedOptions& options, torch::
   return settings;
 }
 
-/// What of the memory pixels may take: of the host's for the CPU, of the device's, and less where nobody asked for it.
-int64_t resident_budget(torch::Device device, bool is_asked_for) {
+/// The memory that pixels may use: of the host's for the CPU, of the device's, and less where it was not requested.
+int64_t resident_budget(torch::Device device, bool is_requested) {
   const int64_t free_bytes =
       device.is_cpu() ? core::read_machine_facts().ram_available_bytes : engine::device_memory(device).free_bytes;
-  return free_bytes / (is_asked_for ? 2 : 16);
+  return free_bytes / (is_requested ? 2 : 16);
 }
 
 /// null: the loader makes pixels.
@@ -97,7 +97,7 @@ void measure_targets(const data::Source& source, config::DataFacts& facts) {
   for (double& deviation : facts.target_deviation) deviation = std::sqrt(deviation);
 }
 
-/// What is known of any data without reading it.
+/// The facts about any data without reading it.
 config::DataFacts kind_of(const data::Source& source) {
   const data::SampleShape fixed = source.fixed_shape();
   config::DataFacts facts;
@@ -125,7 +125,7 @@ config::DataFacts evaluation_facts(const data::Source& source, const config::Dat
   config::DataFacts facts = kind_of(source);
   facts.of_training = false;
   facts.num_classes = num_classes;
-  // Images that cannot be read are no reason to end where their size is not needed.
+  // Images that cannot be read are not a reason to end where their size is not needed.
   const bool needs_size = given.img_size.is_auto() || given.in_chans.is_auto();
   if (!facts.has_fixed_size && needs_size) measure_sizes(source, given.max_image_megapixels, facts);
   return facts;
@@ -150,28 +150,13 @@ config::DataFacts facts_of(const data::Source& train, const config::DataOptions&
     facts.input_deviation = inputs.deviation;
     facts.input_samples = inputs.samples;
   }
-  if (config::learns_numbers(given.task)) {
+  if (config::is_numeric_task(given.task)) {
     measure_targets(train, facts);
   } else if (facts.num_classes > 0) {  // loose images have no labels
     facts.class_images.assign(static_cast<size_t>(facts.num_classes), 0);
     for (int64_t i = 0; i < train.size(); ++i) ++facts.class_images[static_cast<size_t>(train.label(i))];
   }
   return facts;
-}
-
-data::DecodeLimits decode_limits(const config::DataOptions& data) {
-  data::DecodeLimits limits;
-  limits.max_megapixels = data.max_image_megapixels;
-  limits.repair = data.on_bad_image == config::OnBadImage::repair;
-  return limits;
-}
-
-data::DecodeLimits decode_limits(const config::ResolvedDataOptions& data) {
-  data::DecodeLimits limits;
-  limits.max_megapixels = data.max_image_megapixels;
-  limits.repair = data.on_bad_image == config::OnBadImage::repair;
-  if (data.input_range.size() == 2) limits.range = {data.input_range[0], data.input_range[1]};
-  return limits;
 }
 
 data::TransformPlan transform_plan(const config::ResolvedOptions& options, const data::Source& source, bool training) {
@@ -243,6 +228,89 @@ std::string augment_text(const config::ResolvedOptions& options, const data::Sou
 engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader) {
   return {loader.images_per_epoch(), options.loader.batch_size, loader.batches_per_epoch(),
           options.train.accumulation_steps, options.train.replicas};
+}
+
+// From resolved options to how updates are made: settings of updates and of the trainer, and who records updates for
+// --graphs.
+
+std::string graphs_obstacle(const config::ResolvedOptions& options, const std::string& of_device) {
+  if (!of_device.empty()) return of_device;
+  if (options.train.replicas > 1) return "an update has several replicas";
+  if (options.model.grad_checkpointing) return "--grad-checkpointing reads random states of the host while it computes";
+  if (model::is_network_file(options.model.model)) return "a network in a file may decide on the host what it computes";
+  return "";
+}
+
+std::unique_ptr<engine::GraphRunner> graph_runner_for(const config::ResolvedOptions& options, torch::Device device) {
+  if (options.device.graphs == config::Graphs::off) return nullptr;
+  const std::string obstacle = graphs_obstacle(options, engine::graph_obstacle(device));
+  if (obstacle.empty()) return engine::make_graph_runner(device);
+  if (options.device.graphs == config::Graphs::on) {
+    throw core::Error(core::ErrorKind::config, "graphs on is not possible: " + obstacle,
+                      "leave --graphs out, or set --graphs off");
+  }
+  core::log_debug("graphs are off: {}", obstacle);
+  return nullptr;
+}
+
+std::string graphs_text(const config::ResolvedOptions& options, torch::Device device) {
+  if (options.device.graphs == config::Graphs::off) return "";
+  if (!graphs_obstacle(options, engine::graph_obstacle(device)).empty()) return "";
+  return options.device.graphs ? ", graphs" : ", graphs where they help";
+}
+
+namespace {
+
+/// A new exchange does not compile until it has an order here.
+engine::RankSum::Order order_of(config::Exchange exchange) {
+  switch (exchange) {
+    case config::Exchange::exact: return engine::RankSum::Order::exact;
+    case config::Exchange::fast: return engine::RankSum::Order::fast;
+  }
+  throw core::Error(core::ErrorKind::bug, "no order of sums for this exchange");
+}
+
+/// A share of an epoch as the updates that it takes.
+config::Interval in_updates(config::Interval interval, int64_t updates_per_epoch) {
+  if (interval.unit != config::Interval::Unit::epochs || interval.amount >= 1) return interval;
+  const double updates = std::round(interval.amount * static_cast<double>(updates_per_epoch));
+  return config::Interval::updates(std::max(1.0, updates));
+}
+
+}  // namespace
+
+engine::UpdateSettings update_settings(const config::ResolvedOptions& options, const engine::Precision& precision) {
+  return {precision, options.optim.clip_grad, options.optim.clip_mode};
+}
+
+engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options, const engine::Precision& precision) {
+  const config::ResolvedAugmentOptions& augment = options.augment;
+  return {
+      update_settings(options, precision),
+      {augment.mixup_alpha, augment.cutmix_alpha, augment.mixup_prob, augment.mixup_switch_prob, options.train.seed},
+      options.train.seed,
+      options.train.auto_micro_batch,
+      order_of(options.device.exchange),
+      options.device.overlap_exchange && !options.model.grad_checkpointing,
+      options.device.graphs == config::Graphs::on};
+}
+
+engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
+                                         const engine::Precision& precision, double seconds_before) {
+  engine::TrainerSettings settings;
+  settings.plan = plan;
+  settings.limits = limits_of(options, seconds_before);
+  settings.updater = updater_settings(options, precision);
+  settings.eval_metric = options.train.eval_metric;
+  settings.min_delta = options.train.min_delta;
+  settings.tta = options.train.tta;
+  settings.val_every = options.train.val_every;
+  settings.save_every = options.run.save_every;
+  settings.report_every = in_updates(options.run.report_every, plan.updates());
+  settings.telemetry.digest_every = options.run.digest_every;
+  settings.telemetry.tries_graphs = !options.device.graphs;
+  settings.skips = {options.precision.min_scale, options.precision.max_skipped};
+  return settings;
 }
 
 }  // namespace stoker::train

@@ -5,13 +5,18 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "engine/device/blas.h"
+#include "core/system/stop_signal.h"
+#include "engine/device/device.h"
 #include "engine/device/random_state.h"
+#include "engine/probe/compute_probe.h"
+#include "engine/probe/network_flop.h"
 #include "engine/probe/training_speed.h"
+#include "proof/standing.h"
 
 namespace stoker::train {
 namespace {
@@ -63,7 +68,7 @@ std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root
   const torch::Device device = run.learner.device;
   if (!device.is_cpu() || !(waits || was_asked_for)) return std::nullopt;
   const auto measure = [&] {
-    engine::TrainingWay full{&run.learner, run.noise()}, reduced = full;
+    engine::TrainingVariant full{&run.learner, run.noise()}, reduced = full;
     full.settings.update.precision.autocast = false;
     reduced.settings.update.precision = {device, /*autocast=*/true, at::kBFloat16};
     const std::vector<double> seconds = engine::training_seconds(
@@ -73,7 +78,8 @@ std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root
   const double speed = std::strtod((from_root ? from_root(measure) : measure()).c_str(), nullptr);
   const std::string found = format("the network trains {:.2g} times as fast in bfloat16 as in float32", speed);
   if (waits) {
-    settings.learn_amp({speed >= kWorthIt, speed > 0 ? found : "bfloat16 cannot be computed here"});
+    settings.learn(&config::Facts::amp,
+                   {speed >= kWorthIt, speed > 0 ? found : "bfloat16 cannot be computed on this machine"});
     return speed;
   }
   if (speed == 0) {
@@ -93,7 +99,7 @@ std::optional<double> measure_layout(const TriedRun& run) {
   if (is_open && channels_last_is_known(settings)) return std::nullopt;
   const engine::RandomState drawn = engine::random_state(torch::kCPU);
   engine::Learner other = run.build({!is_last, /*only_tried=*/true});
-  engine::TrainingWay now{&run.learner, run.noise()}, otherwise = now;
+  engine::TrainingVariant now{&run.learner, run.noise()}, otherwise = now;
   now.settings.update.precision = precision_now(settings, run.learner.device);
   otherwise = now;
   otherwise.learner = &other;
@@ -111,7 +117,7 @@ std::optional<double> measure_layout(const TriedRun& run) {
     core::log_warning("--{}channels-last: {}", is_last ? "" : "no-", found);
     return speed_of_given;
   }
-  settings.learn_layout({!is_last, found});
+  settings.learn(&config::Facts::channels_last, {!is_last, found});
   run.learner = run.build({!is_last, /*only_tried=*/false});
   engine::restore_random_state(drawn, torch::kCPU);
   return std::nullopt;
@@ -124,7 +130,7 @@ void measure_threads(const TriedRun& run) {
   if (!run.learner.device.is_cpu() || settings.facts().checkpoint || most < 2) return;
   if (!settings.was_automatic(device.threads) || settings.facts().threads) return;
   if (settings.options().train.deterministic) return;  // the number of threads changes bits
-  std::vector<engine::TrainingWay> ways;
+  std::vector<engine::TrainingVariant> ways;
   for (int64_t threads = most; threads >= 1; threads /= 2) {
     ways.push_back({&run.learner, run.noise(), threads});
     ways.back().settings.update.precision = precision_now(settings, run.learner.device);
@@ -135,10 +141,55 @@ void measure_threads(const TriedRun& run) {
   const auto takes_less = [](double left, double right) { return left > 0 && (right <= 0 || left < right); };
   const auto best = static_cast<size_t>(std::min_element(seconds.begin(), seconds.end(), takes_less) - seconds.begin());
   if (seconds[best] <= 0 || seconds[0] < kFewerThreads * seconds[best]) return;
-  settings.learn_threads({ways[best].threads, format("{} times as fast now as {} threads: other work holds CPUs, or "
-                                                     "the network is small",
-                                                     times_text(seconds[0] / seconds[best]), most)});
+  settings.learn(&config::Facts::threads,
+                 {ways[best].threads, format("{} times as fast now as {} threads: other work holds CPUs, or "
+                                             "the network is small",
+                                             times_text(seconds[0] / seconds[best]), most)});
   at::set_num_threads(static_cast<int>(ways[best].threads));
+}
+
+namespace {
+
+constexpr double kSeconds = 0.05;  // of measuring the peak
+
+std::string dtype_of(const config::ResolvedOptions& options) {
+  if (!options.precision.amp) return "float32";
+  return options.precision.amp_dtype == config::AmpDtype::float16 ? "float16" : "bfloat16";
+}
+
+}  // namespace
+
+engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine::Learner& learner,
+                                 const engine::ProbeSettings& noise, int64_t devices) {
+  engine::ComputeCost cost;
+  try {
+    const engine::NetworkFlop flop = engine::network_flop(learner, noise);
+    cost.forward_flop = flop.forward;
+    cost.training_flop = flop.training;
+    cost.grouped_share = flop.forward > 0 ? flop.grouped / flop.forward : 0;
+    cost.product_share = flop.forward > 0 ? flop.products / flop.forward : 0;
+  } catch (const core::StopRequested&) {
+    throw;
+  } catch (const std::exception& error) {  // a figure for people: training reports errors of the network
+    core::log_debug("operations are not counted: {}", error.what());
+    return cost;
+  }
+  // The operations of the peak measurement were not proven: where a library is wrong in places it may crash there.
+  if (!proof::standing().remedy.ways.empty()) return cost;
+  cost.peak_flop_per_second =
+      static_cast<double>(devices) * engine::peak_flop_per_second(options.device.device, dtype_of(options), kSeconds);
+  return cost;
+}
+
+std::string compute_text(const engine::ComputeCost& cost, const config::ResolvedOptions& options,
+                         const std::string& one_item) {
+  if (cost.training_flop <= 0) return "";
+  std::string text = core::format("{:.3g} GFLOP {}, {:.3g} in training", 1e-9 * cost.forward_flop, one_item,
+                                  1e-9 * cost.training_flop);
+  if (cost.peak_flop_per_second > 0) {
+    text += core::format("; peak {:.3g} GFLOP/s in {}", 1e-9 * cost.peak_flop_per_second, dtype_of(options));
+  }
+  return text;
 }
 
 }  // namespace stoker::train

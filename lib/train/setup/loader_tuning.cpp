@@ -20,7 +20,8 @@ std::string bytes_text(int64_t bytes) { return core::bytes_text(static_cast<doub
 void choose_budget(Settings& settings, const core::MachineFacts& machine, int64_t reserved_bytes) {
   constexpr int64_t kMegabyte = 1'000'000;
   const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - reserved_bytes) / 2;
-  settings.learn_cache_budget(
+  settings.learn(
+      &config::Facts::cache_budget,
       {half / kMegabyte * kMegabyte, format("half of {} free less {} for the rest of the run",
                                             bytes_text(machine.ram_available_bytes), bytes_text(reserved_bytes))});
 }
@@ -48,7 +49,7 @@ std::string cache_line(const std::string& split, const data::CachePlan& plan) {
 int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels) {
   constexpr int64_t kStackAndTables = 200'000;
   if (source_holds_pixels) return kStackAndTables;
-  // Of a JPEG the file, what libjpeg holds of it and a band of rows come to about as much as an image that is decoded
+  // For a JPEG the file, what libjpeg holds of it and a band of rows come to about as much as an image that is decoded
   // as a whole, which those of other formats are.
   return kStackAndTables + facts.channels * facts.median_height * facts.median_width;
 }
@@ -72,8 +73,8 @@ void measure_workers(Settings& settings, const data::Source& train) {
   const data::WorkerProbe probe =
       data::probe_workers(train, transform_plan(options, train, /*training=*/true), probing);
   if (probe.rates.empty()) return;
-  settings.learn_workers(
-      {data::best_workers(probe.rates), format("{}; {}", data::rates_text(probe.rates), machine.cpus_reason)});
+  settings.learn(&config::Facts::num_workers, {data::best_workers(probe.rates),
+                                               format("{}; {}", data::rates_text(probe.rates), machine.cpus_reason)});
 }
 
 Caches add_caches(Settings& settings, const core::MachineFacts& machine, data::Datasets& datasets,
@@ -103,7 +104,7 @@ Caches add_caches(Settings& settings, const core::MachineFacts& machine, data::D
   };
   const data::CachePlan train = add_cache("training", datasets.train);
   add_cache("validation", datasets.val);
-  settings.learn_cache({train.tier, train.reason});
+  settings.learn(&config::Facts::cache, {train.tier, train.reason});
   return caches;
 }
 

@@ -17,7 +17,7 @@ namespace stoker::train {
 /// stays that of the machine. The facts about data are known. Takes about 1.2 s.
 void measure_workers(Settings& settings, const data::Source& train);
 
-/// What one worker of the loader keeps while it makes samples, in bytes.
+/// The memory of one loader worker while it makes samples, in bytes.
 int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels);
 
 /// Memory of the batches that both loaders hold, in bytes.

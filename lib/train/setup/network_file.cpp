@@ -6,8 +6,14 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/hash.h"
 #include "core/system/file.h"
+#include "core/system/machine.h"
+#include "data/image/contact_sheet.h"
+#include "engine/device/device.h"
 #include "model/script/network_library.h"
+#include "proof/standing.h"
+#include "train/setup/assemble.h"
 
 namespace stoker::train {
 namespace {
@@ -24,7 +30,7 @@ std::string identity_of_file(const std::string& path) { return kIdentity + model
 
 }  // namespace
 
-void refuse_copies_of_network_file(const config::ResolvedOptions& options) {
+void require_one_copy_of_network(const config::ResolvedOptions& options) {
   if (!model::is_network_file(options.model.model)) return;
   const auto refuse = [&](const char* option, const char* why) {
     throw Error(ErrorKind::config, format("{}: {}, which the code in {} cannot", option, why, options.model.model),
@@ -80,6 +86,51 @@ void use_network_file_of_run(const std::string& checkpoint, const core::Json& ma
               format("{} was written with another network: {} is {}, the checkpoint has {}", checkpoint,
                      core::printable(named), found, saved.is_string() ? saved.get<std::string>() : "nothing"),
               format("put the file that the run began with into its directory as {}", kCopy));
+}
+
+namespace {
+
+/// Empty where the system has none.
+const std::string& executable_digest() {
+  static const std::string digest = [] {
+    constexpr uint64_t kMaxBytes = uint64_t{4} << 30;
+    try {
+      return core::hash_hex(core::read_file("/proc/self/exe", kMaxBytes));
+    } catch (const core::Error&) {
+      return std::string();
+    }
+  }();
+  return digest;
+}
+
+}  // namespace
+
+core::Json program_facts(const config::ResolvedOptions& options) {
+  return {{"version", STOKER_VERSION},
+          {"executable", executable_digest()},
+          {"libtorch", engine::libtorch_text()},
+          {"images", data::image_library_text()},
+          {"processor", core::read_machine_facts().cpu_model},
+          {"device", options.device.device},
+          {"threads", options.device.threads},
+          {"backend", proof::summary_text(proof::standing())}};
+}
+
+engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets, int64_t ranks) {
+  engine::RunIdentity identity;
+  identity.config_yaml = config::render_yaml(options);
+  identity.preprocess = config::to_json(preprocessing_for(options, *datasets.train));
+  identity.training_options = config::training_relevant_values(options);
+  identify_network_file(options, identity);
+  identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
+  identity.class_names = datasets.train->learned_names();
+  identity.threads = options.device.threads;
+  identity.computed_by = engine::computing_text(torch::Device(options.device.device));
+  const std::string remedy = proof::text_of(proof::standing().remedy);
+  if (!remedy.empty()) identity.computed_by += "; " + remedy;
+  if (config::bits_depend_on_ranks(options.device.exchange)) identity.ranks = ranks;
+  identity.program = program_facts(options);
+  return identity;
 }
 
 }  // namespace stoker::train

@@ -6,13 +6,16 @@
 #include <string>
 
 #include "config/config.h"
+#include "config/resolution.h"
 #include "core/text/json.h"
+#include "data/open_datasets.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/run_identity.h"
 
 namespace stoker::train {
 
 /// Throws Error{config} for what needs several copies of one network, which such a file cannot give with the same bits.
-void refuse_copies_of_network_file(const config::ResolvedOptions& options);
+void require_one_copy_of_network(const config::ResolvedOptions& options);
 
 /// The value of `model` in a run's identity becomes the SHA-256 of the file: the bytes are compared, not the path.
 void identify_network_file(const config::ResolvedOptions& options, engine::RunIdentity& identity);
@@ -28,5 +31,14 @@ void use_kept_network_file(const std::string& run_directory, config::Configurati
 /// that `manifest`, that of the checkpoint, names.
 void use_network_file_of_run(const std::string& checkpoint, const core::Json& manifest,
                              config::Configuration& configuration);
+
+// The identity of a run, as its checkpoints store it.
+
+/// `ranks`: that train together; counts where the bits depend on it.
+engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets,
+                                int64_t ranks = 1);
+
+/// This program, LibTorch and the processor, as names and texts: bits are promised where all of them are the same.
+core::Json program_facts(const config::ResolvedOptions& options);
 
 }  // namespace stoker::train

@@ -11,12 +11,10 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
-#include "core/system/memory_limit.h"
 #include "engine/device/device.h"
-#include "engine/device/out_of_memory.h"
 #include "engine/memory/activation_arena.h"
 #include "engine/probe/memory_probe.h"
-#include "engine/step/one_image.h"
+#include "engine/step/state_snapshot.h"
 #include "proof/standing.h"
 #include "train/setup/assemble.h"
 #include "train/setup/loader_tuning.h"
@@ -44,7 +42,7 @@ int64_t buffer_bytes(const model::ImageModel& model) {
   return bytes;
 }
 
-/// What is known without trying anything. Activations are at least the input and its gradient's worth.
+/// The parts of the plan that need no trial. Activations are at least the input and its gradient's worth.
 plan::PlanInputs known_sizes(const PlanParts& parts) {
   const config::ResolvedOptions& options = parts.settings.options();
   const data::Source& train = *parts.datasets.train;
@@ -113,9 +111,9 @@ std::optional<engine::ActivationModel> probed(const PlanParts& parts, const plan
     return model;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory || parts.settings.options().run.plan_check) throw;
-    core::log_warning("--no-plan-check goes on although {}", error.what());
+    core::log_warning("continuing (--no-plan-check) although {}", error.what());
   } catch (const c10::Error& error) {
-    core::log_debug("activations are not known: {}", engine::short_text_of(error));
+    core::log_debug("activation memory is unknown: {}", engine::short_text_of(error));
   }
   return std::nullopt;
 }
@@ -149,13 +147,13 @@ engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, con
   return settings;
 }
 
-void give_back_freed_memory() {
+void release_freed_memory() {
   ::malloc_trim(0);
   engine::trim_activation_arena();
 }
 
 int64_t settled_resident_bytes() {
-  give_back_freed_memory();
+  release_freed_memory();
   return core::read_process_memory().resident_bytes;
 }
 
@@ -224,8 +222,7 @@ void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, c
                      const std::optional<ObservedMemory>& observed) {
   const core::Json json = {{"predicted", plan::plan_json(plan, budget)},
                            {"observed", observed ? observed_json(*observed) : core::Json(nullptr)}};
-  core::write_file_atomically(run_dir + "/plan.json",
-                              json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n", /*durable=*/false);
+  core::write_file_atomically(run_dir + "/plan.json", core::json_page(json), /*durable=*/false);
 }
 
 }  // namespace stoker::train

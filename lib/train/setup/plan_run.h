@@ -11,7 +11,6 @@
 #include "engine/probe/probe_input.h"
 #include "engine/step/learner.h"
 #include "engine/task/task.h"
-#include "plan/batch_choice.h"
 #include "plan/memory_plan.h"
 #include "train/setup/settings.h"
 
@@ -20,15 +19,15 @@ namespace stoker::train {
 /// Resident memory of this process after the allocator has given back what it kept for later.
 int64_t settled_resident_bytes();
 /// To the kernel, which a process that frees much otherwise does not do: what comes next may be allocated elsewhere.
-void give_back_freed_memory();
+void release_freed_memory();
 
 /// One image or clip as the network sees it: {3, 224, 224}, or {frames, 3, 224, 224}.
 std::vector<int64_t> network_input(const data::SampleShape& shape);
-/// What the network is tried with: the shape of the run's images, its precision and loss.
+/// The input of trials of the network: the shape of the run's images, its precision and loss.
 engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, const data::Source& train,
                                      torch::Device device);
 
-/// What a plan is measured on. All is known but for batch-size and what follows from it.
+/// The inputs of a measured plan. All are known but batch-size and what follows from it.
 struct PlanParts {
   const Settings& settings;
   const data::Datasets& datasets;
@@ -50,7 +49,7 @@ plan::PlanInputs measure_plan(const PlanParts& parts);
 /// For each of `processes` processes of a run, which are all there.
 plan::MemoryBudget memory_budget(torch::Device device, int64_t processes = 1);
 
-/// What an automatic batch-size depends on besides memory.
+/// The inputs of an automatic batch-size besides memory.
 plan::BatchRules batch_rules(const config::Resolution& resolution);
 
 /// Tries it on an image of noise. The learner is as before afterwards.

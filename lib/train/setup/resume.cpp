@@ -32,12 +32,11 @@ void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
 class SavedOptions {
  public:
   explicit SavedOptions(const core::Json& manifest) : saved_(engine::saved_options(manifest)) {}
-  SavedOptions(const SavedOptions&) = delete;
-  SavedOptions& operator=(const SavedOptions&) = delete;
+  SavedOptions& operator=(SavedOptions&&) = delete;  // not copied, not moved
 
   /// To name an option: value_of() takes a member of it.
   config::Options& options() { return options_; }
-  /// Absent where the checkpoint has none, auto, or what is no value of the option.
+  /// Absent where the checkpoint has none, auto, or what is not a value of the option.
   template <typename T>
   std::optional<T> value_of(T& field) {
     return reads(field) ? std::optional<T>(field) : std::nullopt;
@@ -86,14 +85,14 @@ std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine:
                 format("--resume {}: there is no such checkpoint in {}", resume, files.directory()),
                 "use --resume auto to start or resume");
   }
-  return find_checkpoint(resume, "last");
+  return engine::find_checkpoint(resume, "last");
 }
 
 std::unique_ptr<config::Configuration> options_of_resumed(const config::CommandLine& line,
                                                           const config::Configuration& given) {
   const std::string& resume = given.options.run.resume;
   if (resume == "auto" || resume == "last" || resume == "best" || resume == "none") return nullptr;
-  const std::string checkpoint = find_checkpoint(resume, "last");
+  const std::string checkpoint = engine::find_checkpoint(resume, "last");
   const std::string file = checkpoint + "/config.yaml";
   auto resumed = std::make_unique<config::Configuration>();
   config::read_run_config(core::read_file(file, kMaxConfigBytes), file, *resumed);
@@ -134,7 +133,7 @@ void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string&
   throw Error(
       ErrorKind::config, format("{} was written by a run that differs from this one:{}", path, list),
       "use the same options, another --run-dir for a new run, --fresh to set the old run aside, or --override-resume "
-      "to go on regardless");
+      "to continue anyway");
 }
 
 config::CheckpointFacts checkpoint_facts(const std::string& checkpoint) {
@@ -174,11 +173,11 @@ engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Check
   return at;
 }
 
-void take_over_checkpoints(const std::string& checkpoint, bool goes_on, engine::RunProgress& at,
-                           engine::Checkpoints& checkpoints) {
+void adopt_checkpoints(const std::string& checkpoint, bool continues, engine::RunProgress& at,
+                       engine::Checkpoints& checkpoints) {
   if (checkpoint.empty()) return;
   set_newer_aside(checkpoints.files(), at.updates);
-  if (goes_on) checkpoints.go_on_from(at);
+  if (continues) checkpoints.continue_from(at);
   checkpoints.repair_links(at);
 }
 

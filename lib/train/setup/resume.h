@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which checkpoint a run goes on from, what it takes over from it, and what refuses to go on.
+// Which checkpoint a run continues from, what it takes over from it, and what refuses to continue.
 #pragma once
 
 #include <memory>
@@ -13,21 +13,21 @@
 
 namespace stoker::train {
 
-/// The checkpoint to go on from, or "" to start from scratch. `is_restart`: a starter has started this very run before,
-/// so that it goes on with what it has left behind, whatever its options for the first start. `is_fresh`: the run
-/// starts over.
+/// The checkpoint to continue from, or "" to start from scratch. `is_restart`: a starter has started this very run
+/// before, so that it continues with what it has left behind, whatever its options for the first start. `is_fresh`: the
+/// run starts over.
 std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files,
                               bool is_restart, bool is_fresh = false);
 
-/// What was chosen by itself when the run of a checkpoint began, and stays as it is. Throws as read_manifest().
+/// The automatic choices of the first start of a checkpoint's run, which stay. Throws as read_manifest().
 config::CheckpointFacts checkpoint_facts(const std::string& checkpoint);
 
-/// Options for a run that goes on from the checkpoint that `--resume PATH` names: those of its run, with those of the
+/// Options for a run that continues from the checkpoint that `--resume PATH` names: those of its run, with those of the
 /// command line over them; run-dir is that of the checkpoint unless another is given. Null where resume names no path.
 std::unique_ptr<config::Configuration> options_of_resumed(const config::CommandLine& line,
                                                           const config::Configuration& given);
 
-/// A finished run that goes on for more epochs.
+/// A finished run that continues for more epochs.
 struct Extension {
   int64_t epochs_before = 0, epochs = 0;
   bool had_short_warmup = false;  ///< for want of epochs
@@ -45,9 +45,9 @@ engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Check
                                     engine::Learner& learner, data::Loader& loader, bool override_resume);
 
 /// Makes the run directory agree with a run that stands at `at`: newer checkpoints are set aside, links follow. Where
-/// it goes on, `at` follows what is left: see Checkpoints::go_on_from(). Nothing for an empty `checkpoint`. Only for
-/// who holds the lock of the run directory. Throws Error{io}.
-void take_over_checkpoints(const std::string& checkpoint, bool goes_on, engine::RunProgress& at,
-                           engine::Checkpoints& checkpoints);
+/// it continues, `at` follows what is left: see Checkpoints::continue_from(). Nothing for an empty `checkpoint`. Only
+/// for who holds the lock of the run directory. Throws Error{io}.
+void adopt_checkpoints(const std::string& checkpoint, bool continues, engine::RunProgress& at,
+                       engine::Checkpoints& checkpoints);
 
 }  // namespace stoker::train

@@ -9,8 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/json.h"
-#include "engine/checkpoint/checkpoint.h"
-#include "engine/files/checkpoint_files.h"
+#include "engine/saved/saved_model.h"
 
 namespace stoker::train {
 
@@ -19,6 +18,10 @@ namespace fs = std::filesystem;
 RunDirectory::RunDirectory(const std::string& path) : path_(path) {
   core::make_directories(path_);
   lock_ = std::make_unique<core::LockFile>(path_ + "/.lock");
+  for (const char* const name : {"config.yaml", "operator_shapes.csv", "operators.csv", "plan.json", "profile.json",
+                                 "report.html", "status.json", "summary.csv", "worst.json"}) {
+    core::remove_temporaries_of(path_ + "/" + name);  // of runs that were killed
+  }
 }
 
 std::string numbered_directory(const std::string& path, bool make) {
@@ -46,28 +49,12 @@ std::string set_run_aside(const std::string& path) {
   throw core::errno_error(errno, "rename", plain.string(), core::ErrorKind::cannot_create);
 }
 
-std::string find_checkpoint(const std::string& path, const std::string& which) {
-  if (core::file_exists(path + "/manifest.json")) return path;
-  const engine::CheckpointFiles files(path + "/checkpoints");
-  for (const std::string& name : {which, std::string("last")}) {
-    const int64_t updates = files.pointed(name);
-    if (updates < 0 || !files.has(updates)) continue;
-    if (name != which) core::log_info("{} has no {} checkpoint: taking {}", path, which, name);
-    return files.path_of(updates);
-  }
-  if (const std::vector<int64_t> present = files.list(); !present.empty()) {
-    core::log_info("{} has no {} checkpoint: taking {}", path, which, files.path_of(present.front()));
-    return files.path_of(present.front());
-  }
-  throw core::Error(core::ErrorKind::no_input, "no checkpoint in " + core::printable(path),
-                    "name a run directory (it holds checkpoints/) or a checkpoint (it holds manifest.json)");
-}
-
 std::string starting_weights(const std::string& path) {
   if (!fs::is_directory(path)) return path;
   const bool is_ours = core::file_exists(path + "/manifest.json") || core::file_exists(path + "/checkpoints");
-  if (is_ours) return engine::evaluated_weights(find_checkpoint(path, "best"));
-  for (const char* const name : {"/model.safetensors.index.json", "/model.safetensors"}) {
+  if (is_ours) return engine::evaluated_weights(engine::find_checkpoint(path, "best"));
+  for (const char* const name :
+       {"/model.safetensors.index.json", "/model.safetensors", "/pytorch_model.bin.index.json", "/pytorch_model.bin"}) {
     if (core::file_exists(path + name)) return path + name;
   }
   return path;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/system/file.h"
+#include "engine/checkpoint/checkpoint.h"
 
 namespace stoker::train {
 
@@ -31,11 +32,6 @@ std::string numbered_directory(const std::string& path, bool make);
 /// Renames a run directory that holds a run to `path`.old-1, or the next free number; nothing for one that does not.
 /// Returns the new path or "". Throws Error{run_dir_in_use}, {cannot_create}.
 std::string set_run_aside(const std::string& path);
-
-/// The checkpoint folder meant by `path`: itself, or, when it is a run directory, its `which` (best or last; where
-/// its checkpoint is not there, best falls back to last and last to the newest, with a note in the log). Throws
-/// Error{no_input}.
-std::string find_checkpoint(const std::string& path, const std::string& which);
 
 /// The file that --init-from means: `path` itself; of a run directory or a checkpoint the weights that are evaluated
 /// (the best checkpoint's, averaged ones where there are any); of any other folder with model.safetensors, or the index

@@ -2,26 +2,30 @@
 #include "train/setup/run_setup.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 
 #include "core/error.h"
+#include "core/format.h"
 #include "core/log.h"
 #include "core/system/machine.h"
 #include "data/open_datasets.h"
-#include "engine/probe/thread_count.h"
-#include "plan/batch_choice.h"
-#include "plan/refusals.h"
+#include "engine/device/device.h"
+#include "engine/probe/probe_input.h"
+#include "plan/memory_plan.h"
+#include "proof/standing.h"
 #include "train/setup/assemble.h"
 #include "train/setup/backend.h"
 #include "train/setup/plan_run.h"
 #include "train/setup/run_directory.h"
+#include "train/setup/settings.h"
 
 namespace stoker::train {
 namespace {
 
-/// What only shows a plan makes no copies of the data.
+/// Commands that only show a plan make no copies of the data.
 config::DataOptions without_copies(config::DataOptions options) {
   options.stage_dir.clear();
   return options;
@@ -54,7 +58,7 @@ void prove_before_measuring(Settings& settings, const data::Datasets& datasets, 
     prove_backend(settings.options(), use, from_root);
   } catch (const core::Error& error) {
     if (!waits || error.kind() != core::ErrorKind::backend) throw;
-    settings.learn_amp({false, "bfloat16 is not computed rightly here"});
+    settings.learn(&config::Facts::amp, {false, "bfloat16 is not computed correctly on this machine"});
     use.tries_precisions = false;
     prove_backend(settings.options(), use, from_root);
   }
@@ -77,7 +81,7 @@ void refuse_hopeless_batch(const Settings& settings, const RunSetup& prepared, t
   const config::ResolvedOptions& options = settings.options();
   const bool is_known = !settings.resolution().waits_for_batch && options.run.plan_check && device.is_cpu();
   if (!is_known || !may_be_too_large(settings, *prepared.datasets.train)) return;
-  core::log_info("memory    a batch of {} is tried in small first", options.loader.batch_size);
+  core::log_info("memory    a batch of {} is first tried at a smaller size", options.loader.batch_size);
   constexpr int64_t kSmallSide = 64;
   plan::PlanInputs inputs;
   try {
@@ -87,7 +91,7 @@ void refuse_hopeless_batch(const Settings& settings, const RunSetup& prepared, t
                            /*ranks=*/1, /*processes=*/1, kSmallSide});
   } catch (const core::Error& error) {
     if (error.kind() == core::ErrorKind::out_of_memory) throw;
-    return;  // a network of one size, say
+    return;  // such as a network of one size
   }
   plan::PlanInputs least = inputs;
   if (settings.resolution().waits_for_amp) {
@@ -99,13 +103,13 @@ void refuse_hopeless_batch(const Settings& settings, const RunSetup& prepared, t
   const plan::MemoryBudget budget = memory_budget(device, /*processes=*/1);
   if (plan::shortage(plan::make_memory_plan(least), budget).empty()) return;
   for (const std::string& line : plan::plan_table(plan::make_memory_plan(inputs), budget)) core::log_info("{}", line);
-  plan::refuse_what_does_not_fit(inputs, budget, /*plan_check=*/true);
+  plan::require_enough_memory(inputs, budget, /*plan_check=*/true);
 }
 
-/// What stands in until a fact is known must not be trained with.
+/// Placeholders for unknown facts must not be trained with.
 void refuse_assumptions(const config::Resolution& resolution) {
   if (resolution.assumed.empty()) return;
-  throw std::logic_error("nothing decides about the automatic option " + resolution.assumed.front());
+  throw std::logic_error("no rule chooses the automatic option " + resolution.assumed.front());
 }
 
 /// The normalisation of the run that gives its weights; empty where they come from elsewhere. Where that run is gone,
@@ -132,8 +136,8 @@ void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
   if (const std::string& start = settings.options().model.init_from; !start.empty() && facts.input_mean.empty()) {
     std::tie(facts.input_mean, facts.input_deviation) = normalisation_of_run(start, settings.options().run.run_dir);
   }
-  settings.learn_data(facts);
-  settings.learn_network();
+  settings.learn(&config::Facts::data, facts);
+  settings.set_model_facts();
   require_model_for(settings.options(), *prepared.datasets.train);
   if (measure) measure_workers(settings, *prepared.datasets.train);
 }
@@ -153,13 +157,14 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   if (settings.resolution().waits_for_batch) {
     const config::Measured<int64_t> own =
         plan::choose_batch(batch_rules(settings.resolution()), prepared.inputs, prepared.budget);
-    settings.learn_batch(share.agree_on_batch ? share.agree_on_batch(own) : own);
+    settings.learn(&config::Facts::batch_size, share.agree_on_batch ? share.agree_on_batch(own) : own);
     prepared.inputs.batch_size = options.loader.batch_size;
     prepared.inputs.val_batch_size = options.loader.val_batch_size;
     prepared.inputs.accumulation_steps = options.train.accumulation_steps;
   }
   if (settings.resolution().waits_for_trains_on_one_image) {
-    settings.learn_one_image(trains_on_one_image(options, *prepared.datasets.train, prepared.learner));
+    settings.learn(&config::Facts::trains_on_one_image,
+                   trains_on_one_image(options, *prepared.datasets.train, prepared.learner));
   }
   const int64_t needed = plan::make_memory_plan(prepared.inputs).host_bytes - prepared.budget.host_held_bytes;
   core::MachineFacts machine = settings.facts().machine;
@@ -170,6 +175,82 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
     prove_backend(options, training_use(settings, prepared.datasets), share.from_root);
   }
   refuse_assumptions(settings.resolution());
+}
+
+namespace {
+
+config::Measured<int64_t> least_of_all(engine::Group& group, const config::Measured<int64_t>& own) {
+  const std::vector<std::string> all = group.gather(std::to_string(own.value));
+  config::Measured<int64_t> least = own;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const int64_t value = std::atoll(all[rank].c_str());
+    if (value < least.value) least = {value, core::format("the most that rank {} can take", rank)};
+  }
+  return least;
+}
+
+}  // namespace
+
+core::MachineFacts machine_shared_by(core::MachineFacts machine, int64_t processes) {
+  machine.local_ranks = 1;  // there may be more processes than GPUs here: another machine is planned for
+  if (processes == 1) return machine;
+  machine.cpus = static_cast<int>(std::max<int64_t>(1, machine.cpus / processes));
+  machine.cpus_reason = core::format("a share of {} processes", processes);
+  machine.ram_available_bytes /= processes;
+  return machine;
+}
+
+core::MachineFacts share_of_machine(const RankLocation& place) {
+  core::MachineFacts machine = machine_shared_by(machine_with_accelerators(), place.local_size);
+  machine.local_rank = place.local_rank;
+  machine.local_ranks = place.size > 1 ? place.local_size : 0;
+  return machine;
+}
+
+RunShare share_of_run(const JoinedRanks& ranks) {
+  RunShare share;
+  share.ranks = ranks.place().size;
+  share.processes = ranks.place().local_size;
+  share.root_has_proven = !ranks.is_root();
+  if (!ranks.is_root()) share.from_root = [](const std::function<std::string()>&) { return "1"; };  // it has measured
+  return share;
+}
+
+RunShare share_of_trial(const JoinedRanks& ranks) {
+  RunShare share = share_of_run(ranks);
+  share.root_has_proven = false;
+  if (engine::Group& group = ranks.group(); !group.is_alone()) {
+    share.from_root = [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); };
+    share.agree_on_batch = [&group](const config::Measured<int64_t>& own) { return least_of_all(group, own); };
+  }
+  return share;
+}
+
+void refuse_unequal_commands(const JoinedRanks& ranks, const config::Configuration& given) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const auto& [name, text] : config::given_training_options(given)) values.emplace_back("--" + name, text);
+  values.emplace_back("the program", STOKER_VERSION " with " + engine::libtorch_text());
+  ranks.refuse_differences(values);
+}
+
+void publish_options(const JoinedRanks& ranks, const config::ResolvedOptions& resolved) {
+  ranks.from_root([&] { return config::render_yaml(resolved); });
+  ranks.from_root(proof::standing_json);
+}
+
+void adopt_options(const JoinedRanks& ranks, config::Configuration& given) {
+  config::take_over(config::read_resolved_yaml(ranks.from_root([] { return ""; }), "the options of rank 0"), given);
+  proof::follow(ranks.from_root([] { return ""; }));
+}
+
+void refuse_unequal_ranks(const JoinedRanks& ranks, const engine::RunIdentity& identity) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const config::TrainingOption& option : identity.training_options) {
+    values.emplace_back("--" + option.name, option.value);
+  }
+  values.emplace_back("the data", identity.data_fingerprint);
+  values.emplace_back("CPU threads inside one operation", std::to_string(identity.threads));
+  ranks.refuse_differences(values);
 }
 
 }  // namespace stoker::train

@@ -6,10 +6,13 @@
 #include <memory>
 #include <optional>
 
+#include "core/system/machine.h"
 #include "data/open_datasets.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/step/learner.h"
 #include "engine/task/task.h"
 #include "plan/memory_plan.h"
+#include "train/launch/joined_ranks.h"
 #include "train/setup/compute_choices.h"
 #include "train/setup/loader_tuning.h"
 #include "train/setup/settings.h"
@@ -23,7 +26,7 @@ struct RunSetup {
   engine::Learner learner;
   Caches caches;
   std::optional<double> bfloat16_speed;      ///< of training the network on a CPU, over float32; absent: not measured
-  std::optional<double> other_layout_speed;  ///< of training in the layout that was not asked for; absent: not measured
+  std::optional<double> other_layout_speed;  ///< of training in the layout that was not requested; absent: not measured
   plan::PlanInputs inputs;
   plan::MemoryBudget budget;  ///< as it was when the plan was made
 };
@@ -46,5 +49,25 @@ struct RunShare {
 /// caches that leave memory for the rest. Nothing is open in the settings afterwards. Refuses nothing but a network
 /// that does not fit.
 void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const RunShare& share = {});
+
+// The share of the machine for one of several ranks, and the values that all ranks agree on.
+
+/// CPUs and free memory of each of `processes` processes, with the device of the first.
+core::MachineFacts machine_shared_by(core::MachineFacts machine, int64_t processes);
+/// CPUs and free memory of a rank, where all ranks of the machine get as much; and which of the machine's GPUs is its.
+core::MachineFacts share_of_machine(const RankLocation& place);
+RunShare share_of_run(const JoinedRanks& ranks);
+/// share_of_run() for ranks that all choose by themselves, in the same steps: an automatic batch-size becomes the least
+/// that any rank has chosen. `ranks` outlives it.
+RunShare share_of_trial(const JoinedRanks& ranks);
+
+/// Throws Error{config} on all ranks where one was given other options that bits depend on, or is another program.
+void refuse_unequal_commands(const JoinedRanks& ranks, const config::Configuration& given);
+/// Rank 0 alone resolves, from what it has measured; the others wait here, and take over what it has found, after which
+/// nothing is automatic. Rank 0 calls it with its options when they are complete.
+void publish_options(const JoinedRanks& ranks, const config::ResolvedOptions& resolved);
+void adopt_options(const JoinedRanks& ranks, config::Configuration& given);
+/// Throws Error{config} on all ranks unless they are about to train the same on the same data.
+void refuse_unequal_ranks(const JoinedRanks& ranks, const engine::RunIdentity& identity);
 
 }  // namespace stoker::train

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "config/config.h"
 #include "config/resolution.h"
@@ -13,9 +14,6 @@ namespace stoker::train {
 
 /// Machine facts with the accelerators that LibTorch sees.
 core::MachineFacts machine_with_accelerators();
-
-/// The threads that OMP_NUM_THREADS sets, at most one for each CPU; nothing where it is no number.
-std::optional<config::Measured<int64_t>> asked_threads(const std::string& omp_num_threads, int cpus);
 
 class Settings {
  public:
@@ -35,28 +33,23 @@ class Settings {
   bool was_automatic(const Field& field) const {
     return resolution_.was_automatic(field);
   }
-  /// What data are opened with, as it was given: what is automatic of it is known of opened data only.
+  /// The options that data is opened with, as they were given: automatic ones are known of opened data only.
   const config::DataOptions& given_data() const { return given_.options.data; }
 
   /// To be called after a change of what was given.
-  void given_has_changed() {  // every option is given then
+  void on_options_changed() {  // every option is given then
     facts_.names_model = facts_.names_lr_base = true;
     resolve();
   }
 
-  // Each adds facts and throws as config::resolve().
-  void learn_checkpoint(config::CheckpointFacts checkpoint);
-  void learn_data(config::DataFacts data);
-  /// What the network that the options name is usually trained with.
-  void learn_network();
-  void learn_amp(config::Measured<bool> amp);
-  void learn_layout(config::Measured<bool> channels_last);
-  void learn_threads(config::Measured<int64_t> threads);
-  void learn_batch(config::Measured<int64_t> batch_size);
-  void learn_one_image(bool trains_on_one_image);
-  void learn_workers(config::Measured<int64_t> num_workers);
-  void learn_cache_budget(config::Measured<int64_t> bytes);
-  void learn_cache(config::Measured<config::CacheTier> cache);
+  /// Adds one of the facts that may be absent, as learn(&config::Facts::amp, ...). Throws as config::resolve().
+  template <typename T>
+  void learn(std::optional<T> config::Facts::*fact, const std::common_type_t<T>& value) {
+    facts_.*fact = value;
+    resolve();
+  }
+  /// Sets the usual rates of the network that the options name.
+  void set_model_facts();
   /// All that data and network decide, for work that is not planned as a run: an automatic batch is a usual one, and an
   /// automatic drop-last is that of a network that cannot train on one image. What stays open is the cache.
   void settle(config::DataFacts data);

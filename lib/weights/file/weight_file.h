@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file of weights holds: tensors by name, each a view of a run of bytes somewhere in the file. Reads safetensors
-// (also several files behind an index) and what Python's torch.save() writes of a state dict. Nothing in a file is ever
-// executed, and every size is checked against the file before memory is taken. Without LibTorch.
+// The content of a file of weights: tensors by name, each a view of a run of bytes somewhere in the file. Reads
+// safetensors (also several files behind an index) and what Python's torch.save() writes of a state dict. Nothing in a
+// file is ever executed, and every size is checked against the file before memory is taken. Without LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/archive/inflate.h"
-#include "data/archive/pickle_value.h"
+#include "data/archive/pickle_reader.h"
+#include "data/archive/zip_directory.h"
 #include "data/storage/byte_reader.h"
 
 namespace stoker::weights {
@@ -34,7 +34,7 @@ struct StoredTensor {
   uint64_t count() const;  ///< numbers
 };
 
-/// What stands where a tensor could be and is an object of a class that is not known here: never built.
+/// An object of an unknown class in place of a tensor: never built.
 struct OpaqueEntry {
   std::string group, name, type;
 };
@@ -54,7 +54,7 @@ class WeightFile {
   void read_storage(size_t storage, void* bytes) const;
 };
 
-/// Throws Error{no_input} when the file cannot be read, {data} with the reason for all that is no state dict.
+/// Throws Error{no_input} when the file cannot be read, {data} with the reason for all that is not a state dict.
 WeightFile open_weight_file(const std::string& path);
 /// Opens one file through its reader; an index of several files is refused.
 WeightFile open_weight_file(std::shared_ptr<const data::ByteReader> file);

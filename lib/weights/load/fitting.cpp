@@ -3,6 +3,7 @@
 
 #include <ATen/ops/_upsample_bicubic2d_aa.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <torch/nn/modules/batchnorm.h>
 
 #include <algorithm>
@@ -12,10 +13,9 @@
 #include "core/format.h"
 
 namespace stoker::weights {
-
 namespace {
 
-/// 0 where `count` is no square.
+/// 0 where `count` is not a square.
 int64_t side_of(int64_t count) {
   const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(count))));
   return side * side == count ? side : 0;
@@ -31,7 +31,7 @@ std::vector<int64_t> without_ones(at::IntArrayRef shape) {
 
 }  // namespace
 
-bool same_but_for_ones(at::IntArrayRef one, at::IntArrayRef other) { return without_ones(one) == without_ones(other); }
+bool equal_without_ones(at::IntArrayRef one, at::IntArrayRef other) { return without_ones(one) == without_ones(other); }
 
 torch::Tensor adapt_input_channels(const torch::Tensor& weight, int64_t channels) {
   const int64_t given = weight.size(1);
@@ -132,7 +132,7 @@ class Fitting {
     }
   }
 
-  /// Of the parts below one another; that of the first part where they do not fit.
+  /// The shape of the parts below one another; that of the first part where they do not fit.
   std::vector<int64_t> shape_of(const NamePlan::Source& source) const {
     std::vector<int64_t> shape = file_.tensors[source.theirs[0]].shape;
     for (size_t i = 1; i < source.theirs.size(); ++i) {
@@ -184,7 +184,7 @@ class Fitting {
       keep(target, read(source));
       return true;
     }
-    if (same_but_for_ones(given, wanted)) {
+    if (equal_without_ones(given, wanted)) {
       keep(target, read(source).reshape(wanted));
       return true;
     }
@@ -212,7 +212,7 @@ class Fitting {
     return true;
   }
 
-  /// What no tensor of the network is made of.
+  /// The tensors of the file that no tensor of the network uses.
   void sort_out_the_rest() {
     const bool fresh = !fitted_.fresh_shape.empty() || !fitted_.fresh_absent.empty() || !fitted_.fresh_asked.empty();
     for (const auto& [name, source] : sources_) {
@@ -240,10 +240,10 @@ class Fitting {
       ++count;
     }
     if (count == 0) return;
-    fitted_.changed.push_back(
-        format("the weights of {} batch norms, whose epsilon is taken for {:g} there and is {:g} here, so that their "
-               "results stay the same (--init-norm-eps sets another one: 0.001 for TensorFlow's weights)",
-               count, plan_.norm_eps, ours));
+    fitted_.changed.push_back(format(
+        "the weights of {} batch norms, whose epsilon is {:g} there and {:g} here, so that norms with that epsilon "
+        "give the same results",
+        count, plan_.norm_eps, ours));
   }
 
   torch::Tensor* value_of(const std::string& name) {
@@ -275,6 +275,23 @@ std::vector<GroupedName> names_in(const WeightFile& file) {
 Fitted fit(const Recipient& recipient, const std::vector<NamedTensor>& targets, const NamePlan& plan,
            const WeightFile& file, TensorReader& reader, const HeadChoice& head) {
   return Fitting(recipient, targets, plan, file, reader, head).run();
+}
+
+at::ScalarType torch_type(NumberType type) {
+  constexpr at::ScalarType kTypes[] = {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16, at::kLong,
+                                       at::kInt,    at::kShort, at::kChar, at::kByte,     at::kBool};
+  return kTypes[static_cast<size_t>(type)];
+}
+
+torch::Tensor TensorReader::read(size_t place) {
+  const StoredTensor& tensor = file_.tensors.at(place);
+  torch::Tensor& storage = storages_[tensor.storage];
+  if (!storage.defined()) {
+    storage = at::empty({static_cast<int64_t>(file_.storages.at(tensor.storage).bytes)}, at::kByte);
+    file_.read_storage(tensor.storage, storage.data_ptr());
+  }
+  return storage.view(torch_type(tensor.type))
+      .as_strided(tensor.shape, tensor.strides, static_cast<int64_t>(tensor.offset));
 }
 
 }  // namespace stoker::weights

@@ -4,22 +4,41 @@
 
 #include <torch/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "model/image_model.h"
-#include "weights/load/tensors.h"
+#include "weights/file/weight_file.h"
 #include "weights/names/name_plan.h"
 
 namespace stoker::weights {
 
+// Tensors of LibTorch from a file of weights.
+
+at::ScalarType torch_type(NumberType type);
+
+/// Reads each storage at most once, when a tensor of it is first requested. Borrows the file.
+class TensorReader {
+ public:
+  explicit TensorReader(const WeightFile& file) : file_(file) {}
+
+  /// The tensor at a place of WeightFile::tensors: CPU, a view of its storage. Throws Error{data, io}.
+  torch::Tensor read(size_t place);
+
+ private:
+  const WeightFile& file_;
+  std::unordered_map<size_t, torch::Tensor> storages_;  // uint8 [bytes]
+};
+
 // How a tensor of one network becomes that of a similar one: other input channels, another image size, another epsilon.
 
 /// Whether the shapes are the same but for sides of 1.
-bool same_but_for_ones(at::IntArrayRef one, at::IntArrayRef other);
+bool equal_without_ones(at::IntArrayRef one, at::IntArrayRef other);
 
 /// The first convolution [O, I, h, w] for images of `channels`: to 1 the sum over I, which is what a gray image in all
 /// channels gives; from 1 or 3 to more its channels over and over, scaled so that the sum stays (timm's rule, extended
@@ -27,7 +46,7 @@ bool same_but_for_ones(at::IntArrayRef one, at::IntArrayRef other);
 torch::Tensor adapt_input_channels(const torch::Tensor& weight, int64_t channels);
 
 /// Position embeddings [1, 1 + n * n, E] of square images at `tokens` = 1 + m * m: the first stays, the others are
-/// resampled bicubically with antialiasing, as timm's resample_abs_pos_embed(). Undefined where n or m is no whole
+/// resampled bicubically with antialiasing, as timm's resample_abs_pos_embed(). Undefined where n or m is not a whole
 /// number.
 torch::Tensor resample_positions(const torch::Tensor& positions, int64_t tokens);
 
@@ -44,7 +63,7 @@ struct Recipient {
   bool has_classifier = true;
 };
 
-/// What is wanted of the classifier; see StartOptions.
+/// The request for the classifier; see StartOptions.
 struct HeadChoice {
   bool is_fresh = false;
   std::vector<int64_t> rows;

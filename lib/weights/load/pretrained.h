@@ -12,16 +12,17 @@
 
 namespace stoker::weights {
 
-/// What is known of weights besides the file that they are in.
+/// Facts about weights besides the file that they are in.
 struct StartOptions {
-  bool fresh_head = false;  ///< the classifier starts at random
-  double norm_eps = 0;      ///< of their batch norms; 0: that of the library whose names they have
+  bool fresh_head = false;    ///< the classifier starts at random
+  double norm_eps = 0;        ///< of their batch norms; 0: that of the library whose names they have
+  bool same_padding = false;  ///< the network pads as TensorFlow does
   /// For each class of the network its row in the file's classifier, -1 for none, which starts at random; empty: the
   /// same classes in the same order, as far as is known.
   std::vector<int64_t> head_rows;
 };
 
-/// What was loaded, left out and changed: lines for the log.
+/// The weights that were loaded, left out and changed: lines for the log.
 using PretrainedReport = std::vector<std::string>;
 
 /// `network` is the model's name in the registry, `backbone` that of the networks inside it, if it has any: they take
@@ -32,5 +33,22 @@ PretrainedReport load_pretrained(model::ImageModel& model, const std::string& ne
 /// load_pretrained() from a file that is open.
 PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
                                  const WeightFile& file, const StartOptions& start = {});
+
+// A file of weights as tensors to be written again: as they are, or as those of a network of ours.
+
+struct Conversion {
+  std::vector<model::NamedTensor> tensors;  ///< CPU
+  PretrainedReport report;                  ///< what was loaded, left out and changed
+};
+
+/// The tensors of the dictionary that holds weights, without the prefixes of wrappers, in their own types.
+Conversion convert_as_is(const WeightFile& file);
+/// All tensors of a network by our names, in its types, with the classes, channels and image size of the file. Throws
+/// Error{data} where they are not in the file, Error{config} for a network that is not known or made of others.
+Conversion convert_for(const std::string& network, const WeightFile& file);
+
+/// The networks of ours whose tensors the file has, each with its facts: "resnet50 (1000 classes, 3 channels)". Builds
+/// those that come into question, which takes seconds.
+std::vector<std::string> networks_of(const WeightFile& file);
 
 }  // namespace stoker::weights

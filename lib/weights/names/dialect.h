@@ -30,7 +30,7 @@ struct OurName {
   int part = 0, parts = 1;
 };
 
-/// What a tensor of theirs is to us.
+/// The role of a tensor of another library here.
 enum class NameKind { known, idle, unknown };
 NameKind translate(const Dialect& dialect, std::string_view theirs, OurName& ours);
 

@@ -16,14 +16,15 @@ namespace {
 constexpr std::string_view kGroups[] = {
     "state_dict_ema", "model_ema", "ema_state_dict", "state_dict", "model_state_dict", "model", "net",
     "network",        "weights",   "params",         "module"};
-/// What wrappers put before every name: DistributedDataParallel, Lightning, torch.compile(), timm in Hugging Face's.
+/// Prefixes that wrappers put before every name: DistributedDataParallel, Lightning, torch.compile(), timm in Hugging
+/// Face's.
 constexpr std::string_view kPrefixes[] = {"module.",   "model.", "_orig_mod.", "timm_model.",
                                           "backbone.", "net.",   "network."};
 constexpr int kMaxPrefixes = 4;
 
 bool begins_with(std::string_view text, std::string_view begin) { return text.substr(0, begin.size()) == begin; }
 
-/// What profilers (thop, ptflops) hang on each module: numbers that no network has.
+/// Counters that profilers (thop, ptflops) add to each module: numbers that no network has.
 bool is_profiler_counter(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1);
   return last == "total_ops" || last == "total_params";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/eval/evaluation_plan.h"
+#include "commands/eval/loaded_model.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/leaf_source.h"
-#include "plan/refusals.h"
+#include "data/source.h"
+#include "plan/memory_plan.h"
 #include "tests/config/resolved_words.h"
 #include "train/setup/assemble.h"
 #include "train/setup/plan_run.h"
@@ -58,8 +58,7 @@ struct PlannedEvaluation {
   plan::MemoryBudget budget;
 
   fixtures::Failure refusal() const {
-    return fixtures::failure_of(
-        [&] { plan::refuse_evaluation_that_does_not_fit(inputs, budget, /*plan_check=*/true); });
+    return fixtures::failure_of([&] { plan::require_evaluation_memory(inputs, budget, /*plan_check=*/true); });
   }
 };
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages about float16 runs in which updates were skipped.
-#include "commands/inspect/skipped_updates.h"
+#include "commands/inspect/fault_search.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "commands/inspect/fault_search.h"
 #include "commands/inspect/recorded_run.h"
 #include "quiet_run.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/inspect/spike.h"
+#include "commands/inspect/fault_search.h"
 
 #include <gtest/gtest.h>
 

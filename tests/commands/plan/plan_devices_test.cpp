@@ -28,8 +28,8 @@ std::vector<plan::DevicePlan> plans_of(const std::string& devices, std::vector<s
   Settings settings(*configuration, machine);
   config::DataFacts data = config::usual_data(configuration->options);
   data.train_images = 1'281'167;
-  settings.learn_data(data);
-  settings.learn_network();
+  settings.learn(&config::Facts::data, data);
+  settings.set_model_facts();
   plan::PlanInputs measured;
   measured.program_bytes = 2'000 * kMB;
   measured.train_images = data.train_images;
@@ -41,7 +41,7 @@ std::vector<plan::DevicePlan> plans_of(const std::string& devices, std::vector<s
 }
 
 TEST(PlanDevicesTest, EveryDeviceAddsABatchWorkersMemoryAndLearningRate) {
-  // What is usual for ResNet-50: 256 images per device with 12 workers, learning rate 0.5 for each 256.
+  // The usual settings of ResNet-50: 256 images per device with 12 workers, learning rate 0.5 for each 256.
   const auto plans = plans_of("1,2,4,8", {"--batch-size", "256", "--lr-base", "0.5"});
   ASSERT_EQ(plans.size(), 4u);
   const int64_t images[] = {256, 512, 1024, 2048}, workers[] = {12, 24, 48, 96}, updates[] = {5005, 2503, 1252, 626};
@@ -61,7 +61,7 @@ TEST(PlanDevicesTest, EveryDeviceAddsABatchWorkersMemoryAndLearningRate) {
   EXPECT_EQ(plans[1].exchange_bytes, 100 * kMB);
 }
 
-TEST(PlanDevicesTest, ReplicasThatWereGivenAreDealt) {
+TEST(PlanDevicesTest, ReplicasThatWereGivenAreSharded) {
   const auto plans = plans_of("1,4", {"--replicas", "4", "--batch-size", "64"});
   for (const plan::DevicePlan& plan : plans) {
     EXPECT_EQ(plan.images_per_update(), 256);

@@ -49,7 +49,7 @@ TEST(CheckTest, EachRuleNamesTheOptionsThatDoNotFit) {
       {{"--mixup-alpha", "0.2", "--mixup-switch-prob", "0.3"},
        "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0"},
       {{"--val-fraction", "0.1", "--val-split", "test"},
-       "val-fraction and val-split both say what to evaluate on: set one of them"},
+       "val-fraction and val-split both set what to evaluate on: leave one of them out"},
   };
   for (const auto& [words, message] : kCases) {
     const Failure failure = machine_failure(words);

@@ -86,17 +86,17 @@ TEST(DeviceChoiceTest, MoreProcessesThanGpusAreRefusedBeforeAndAfterTheyAreStart
   for (const core::MachineFacts& machine : {machine_of(2), machine_of(2, 0, 4), machine_of(2, 3, 4)}) {
     const auto failure = failure_of([&] { resolved({"--devices", "4"}, machine); });
     EXPECT_EQ(core::exit_code(failure.kind), 69);
-    EXPECT_EQ(failure.message, "4 processes were asked for, each with a GPU of its own, but there are 2 CUDA devices");
+    EXPECT_EQ(failure.message, "4 processes were requested, each with a GPU of its own, but there are 2 CUDA devices");
     EXPECT_EQ(failure.hint, "--devices 2, or --device cpu: processes that share the CPUs");
   }
   const auto one = failure_of([] { resolved({"--devices", "2"}, machine_of(1)); });
-  EXPECT_EQ(one.message, "2 processes were asked for, each with a GPU of its own, but there is 1 CUDA device");
+  EXPECT_EQ(one.message, "2 processes were requested, each with a GPU of its own, but there is 1 CUDA device");
 }
 
 TEST(DeviceChoiceTest, AGpuThatIsNotThereIsNamed) {
   const auto beyond = failure_of([] { resolved({"--devices", "0,5"}, machine_of(2)); });
   EXPECT_EQ(core::exit_code(beyond.kind), 69);
-  EXPECT_EQ(beyond.message, "device cuda:5 was asked for by devices 0,5, but there are 2 CUDA devices");
+  EXPECT_EQ(beyond.message, "device cuda:5 was requested by devices 0,5, but there are 2 CUDA devices");
 }
 
 TEST(DeviceChoiceTest, OneDeviceForSeveralProcessesIsRefused) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is chosen for samples that stay as they are: numbers of HDF5 files.
+// Choices for samples of a fixed size: numbers of HDF5 files.
 #include <gtest/gtest.h>
 
 #include "tests/config/resolved_words.h"
@@ -55,7 +55,7 @@ TEST(FixedSizeTest, NothingIsCroppedOrMirroredUnlessImagesAre) {
   const auto c = resolved_for({}, spectrograms());
   EXPECT_EQ(c.options.augment.train_crop, TrainCrop::none);
   EXPECT_EQ(c.options.augment.hflip, 0);
-  EXPECT_EQ(reason_of(c, "hflip"), "samples stay as they are");
+  EXPECT_EQ(reason_of(c, "hflip"), "samples have a fixed size");
   DataFacts images = spectrograms();
   images.has_fixed_size = false;
   EXPECT_EQ(resolved_for({}, images).options.augment.hflip, 0.5);
@@ -69,7 +69,7 @@ TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
   for (const char* const part :
        {"\n  hflip is for images", "tta hflip is for images", "color-jitter is for images",
-        "img-size is 32, but samples of HDF5 files and of many bands stay as they are, 64 x 80",
+        "img-size is 32, but samples of HDF5 and multi-band files are not resized; they are 64 x 80",
         "in-chans is 3, but the samples have 1"}) {
     EXPECT_NE(failure.message.find(part), std::string::npos) << part << "\n" << failure.message;
   }

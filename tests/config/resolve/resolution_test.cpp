@@ -102,7 +102,7 @@ TEST(ReplicasChoiceTest, ThereIsOneForEachProcessAndARunKeepsItsNumber) {
   facts.ranks = 4;  // of torchrun, on two machines
   EXPECT_EQ(replicas_of({}), 4);
   EXPECT_EQ(replicas_of({"--devices", "2"}), 4);
-  facts.deals_replicas = false;  // eval
+  facts.shards_replicas = false;  // eval
   EXPECT_EQ(replicas_of({"--devices", "3"}), 1);
   facts = facts_of_cpus(4);
   facts.checkpoint.emplace().replicas = 4;

@@ -157,9 +157,9 @@ TEST(ResolveTest, LayoutAndThreadsOfACpuFollowWhatWasMeasuredUnlessTheyAreGivenO
   facts.checkpoint = CheckpointFacts{};
   facts.checkpoint->channels_last = true;
   facts.checkpoint->threads = 4;
-  const Resolution goes_on = resolved({}, facts);
-  EXPECT_TRUE(goes_on.options.precision.channels_last) << "a run keeps the layout that it began with";
-  EXPECT_EQ(goes_on.options.device.threads, 4);
+  const Resolution continues = resolved({}, facts);
+  EXPECT_TRUE(continues.options.precision.channels_last) << "a run keeps the layout that it began with";
+  EXPECT_EQ(continues.options.device.threads, 4);
 }
 
 TEST(ResolveTest, AmpOnAGpuIsOnWhereItComputesBfloat16) {
@@ -240,11 +240,11 @@ TEST(ResolveTest, ACheckpointKeepsWhatWasChosenWhenTheRunBeganUnlessThatIsGivenN
 TEST(ResolveTest, ADeviceThatWasAskedForIsNeverReplaced) {
   const auto none = failure_of([] { resolved({"--device", "cuda"}, cpu_machine(8)); });
   EXPECT_EQ(none.kind, core::ErrorKind::unavailable);
-  EXPECT_EQ(none.message, "device cuda was asked for, but no CUDA device is available");
+  EXPECT_EQ(none.message, "device cuda was requested, but no CUDA device is available");
   EXPECT_NE(none.hint.find("--device cpu"), std::string::npos);
   const auto beyond = failure_of([] { resolved({"--device", "cuda:2"}, cuda_machine(8)); });
   EXPECT_EQ(beyond.kind, core::ErrorKind::unavailable);
-  EXPECT_EQ(beyond.message, "device cuda:2 was asked for, but there are 2 CUDA devices");
+  EXPECT_EQ(beyond.message, "device cuda:2 was requested, but there are 2 CUDA devices");
 }
 
 TEST(ResolveTest, WorkersAndThreadsFollowTheCpus) {
@@ -289,10 +289,10 @@ TEST(ResolveTest, HalfPrecisionOfAFileGivesWayOnTheCpu) {
   const auto cpu = resolved({"--precision", "16-mixed"}, facts);
   EXPECT_TRUE(cpu.options.precision.amp);
   EXPECT_EQ(cpu.options.precision.amp_dtype, AmpDtype::bfloat16);
-  EXPECT_EQ(reason_of(cpu, "amp"), "the CPU computes no float16, which the configuration asks of a GPU");
+  EXPECT_EQ(reason_of(cpu, "amp"), "the CPU computes no float16, which the configuration sets for a GPU");
   facts.machine.computes_float16 = true;
   EXPECT_EQ(reason_of(resolved({"--precision", "16-mixed"}, facts), "amp"),
-            "float16, which the configuration asks of a GPU, is slow on the CPU");
+            "float16, which the configuration sets for a GPU, is slow on the CPU");
   facts.machine.native_bfloat16 = false;
   facts.amp = {};
   EXPECT_FALSE(resolved({"--precision", "16-mixed"}, facts).options.precision.amp) << "as amp auto";

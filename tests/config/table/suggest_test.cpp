@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/table/suggest.h"
+#include "config/table/parse_value.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@ namespace {
 
 using fixtures::failure_of;
 
-/// Of a run in which nothing is open.
+/// The options of a run in which nothing is open.
 ResolvedOptions options_of_a_run() {
   Facts facts;
   facts.machine.cpus = 2;
@@ -66,7 +66,8 @@ std::string other_value(Row& row) {
                                  "stride,3",
                                  "ta-wide",
                                  "float16",
-                                 "debug"}) {
+                                 "debug",
+                                 "plain"}) {
     if (row.assign(text).empty() && row.render() != before) return row.render();
   }
   return before;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/system/line_reader.h"
+#include "core/system/file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/system/memory_limit.h"
+#include "core/system/machine.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-
-#include "core/system/machine.h"
 
 namespace stoker::core {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/system/threads.h"
+#include "core/system/worker_pool.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/text/csv_row.h"
+#include "core/text/csv.h"
 
 #include <gtest/gtest.h>
 
-#include "core/text/csv.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::core {

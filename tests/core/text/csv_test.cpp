@@ -24,7 +24,7 @@ Rows rows_of(const std::string& text, std::vector<int64_t>* lines = nullptr) {
   return rows;
 }
 
-/// What comes after the folder's name in the message.
+/// The message behind the folder's name.
 std::string csv_error(const std::string& text) {
   try {
     rows_of(text);
@@ -53,6 +53,20 @@ TEST(CsvReaderTest, AnErrorHasFileAndLine) {
   EXPECT_EQ(csv_error(std::string("a\n\0b\n", 5)), "x.csv:2: NUL byte");
   EXPECT_EQ(csv_error("a\n" + std::string(70000, 'x')), "x.csv:2: row longer than 65536 bytes");
   EXPECT_EQ(rows_of(std::string(65000, 'x') + "\n" + std::string(65000, 'y')).size(), 2u);
+}
+
+TEST(CsvReaderTest, TablesOfOtherProgramsAreReadOrNamed) {
+  EXPECT_EQ(rows_of("a, \"b,c\" ,d\n"), Rows({{"a", "b,c", "d"}})) << "blanks around quotes";
+  for (const char* const text : {"sep=;\r\npath;label\r\n", "path|label\n", "path\tlabel\n"}) {
+    const fixtures::TemporaryDirectory folder;
+    CsvReader reader(folder.write("x.csv", text), CsvReader::kUsualRowBytes, /*delimiter=*/0);
+    std::vector<std::string> fields;
+    ASSERT_TRUE(reader.next_row(fields));
+    EXPECT_EQ(fields, (std::vector<std::string>{"path", "label"})) << text;
+  }
+  EXPECT_EQ(csv_error(std::string("\xFF\xFEp\0a\0", 6)), "x.csv:1: it is UTF-16, not UTF-8");
+  EXPECT_EQ(csv_error("\x1F\x8B\x08"), "x.csv:1: it is compressed by gzip");
+  EXPECT_EQ(csv_error("PK\3\4"), "x.csv:1: it is a zip archive or a table of Excel");
 }
 
 TEST(CsvReaderTest, HalfAByteOrderMarkIsRefused) {

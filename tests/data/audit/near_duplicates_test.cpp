@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "core/rng.h"
-#include "data/audit/alignment.h"
 #include "data/audit/picture_hash.h"
 
 namespace stoker::data {
@@ -137,7 +136,7 @@ TEST(NearDuplicatesTest, PicturesWithoutContrastAndThoseLeftOutAreNoPairs) {
   EXPECT_TRUE(near_pairs({}, 1).empty());
 }
 
-/// What looks alike in a set in which everything does is no copy, but an equal picture is.
+/// A similar picture is not a copy in a set of similar pictures, but an equal one is.
 TEST(NearDuplicatesTest, WhereAllLookAlikeACopyHasToStandOut) {
   std::vector<Picture> pictures;
   const Picture of_all = Scene(1).drawn();

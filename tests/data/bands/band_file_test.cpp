@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIFF files of many bands: their numbers, whatever the way they are stored, and the errors of damaged ones.
-#include "data/bands/band_file.h"
+// multi-band TIFF files: their numbers, whatever the way they are stored, and the errors of damaged ones.
+#include "data/bands/band_source.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders and lists of TIFF files of many bands: the files decide about the channels, and all must agree.
+// Folders and lists of multi-band TIFF files: the files decide about the channels, and all must agree.
 #include "data/bands/band_source.h"
 
 #include <gtest/gtest.h>

@@ -49,7 +49,7 @@ class ManyKindsOfFiles {
     names_.insert(name);
     return folder_.write(name, content);
   }
-  /// A file that is no image, one that is cut short, and one whose lower part is damaged, so that it depends
+  /// A file that is not an image, one that is cut short, and one whose lower part is damaged, so that it depends
   /// on the crop whether anyone notices.
   void add_bad_ones() {
     write("a_text.jpg", {'h', 'e', 'l', 'l', 'o'});

@@ -227,7 +227,7 @@ TEST_F(MatFileTest, ReportsWhatIsWrongWithAFile) {
   other = whole;
   other[128] = 13;
   EXPECT_EQ(read(other, "x", array), "damaged before an array x is found");
-  // What matio itself does not see: numbers of no known type, fewer than the dimensions say.
+  // Faults that matio does not see: numbers of an unknown type, fewer than the dimensions need.
   EXPECT_EQ(read(mat_of_doubles(1, 1, /*type=*/99, {1}), "x", array), "damaged array");
   EXPECT_EQ(read(mat_of_doubles(100, 1, /*type=*/1, {1}), "x", array), "damaged array");
   // Refused before memory is taken: a name of 2 GiB, an array of 8 EiB or of 64 MiB and more.

@@ -9,10 +9,8 @@
 #include <numeric>
 
 #include "core/format.h"
-#include "data/container/hdf5_chunk_tree.h"
 #include "data/container/hdf5_chunks.h"
 #include "data/container/hdf5_file.h"
-#include "data/container/hdf5_type.h"
 #include "made_hdf5.h"
 
 namespace stoker::data {

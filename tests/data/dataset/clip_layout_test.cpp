@@ -6,11 +6,11 @@
 
 #include "core/format.h"
 #include "data/cache/cached_source.h"
-#include "data/dataset/subset_source.h"
+#include "data/dataset/file_source.h"
 #include "data/loader/loader.h"
 #include "data/open_datasets.h"
 #include "data/source.h"
-#include "data/storage/natural_order.h"
+#include "data/storage/tree_walk.h"
 #include "made_data.h"
 
 namespace stoker::data {

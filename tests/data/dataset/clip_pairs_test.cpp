@@ -129,7 +129,7 @@ Bytes ramp_png(int width, int height) {
   return png_of(pixels, width, height, 1);
 }
 
-/// What training sees of the first video in some epochs: two frames in high, then in low quality, 8 x 8 each.
+/// The frames of the first video in some epochs: two frames in high, then in low quality, 8 x 8 each.
 std::vector<Bytes> seen(const Source& source) {
   TransformPlan plan;
   plan.training = true;

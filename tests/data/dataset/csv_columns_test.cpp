@@ -79,6 +79,34 @@ TEST_F(CsvColumnsTest, AColumnOfTagsIsALabelPerTag) {
   EXPECT_EQ(targets(*data.val, 0), (std::vector<float>{1, 0})) << "a whole name, in a file without the separator";
 }
 
+TEST_F(CsvColumnsTest, TagsMayBeListsAsPythonWritesThem) {
+  options_.task = config::TaskKind::multilabel;
+  for (const char* const list :
+       {"['sea, deep', \"\"dog's\"\"]", "('sea, deep', \"\"dog's\"\")", "{'sea, deep', \"\"dog's\"\"}",
+        "['sea, deep'  \"\"dog's\"\"]", "['sea, deep', 'dog\\'s']"}) {
+    const std::string text = std::string("path,tags\na.png,\"") + list + "\"\nb.png,['sun']\nc.png,[]\n";
+    const Datasets data = open(text, "path,tags\nc.png,['sun']\n");
+    EXPECT_EQ(data.train->target_names(), (Names{"dog's", "sea, deep", "sun"})) << list;
+    EXPECT_EQ(targets(*data.train, 0), (std::vector<float>{1, 1, 0})) << list;
+    EXPECT_EQ(targets(*data.train, 2), (std::vector<float>{0, 0, 0})) << list;
+  }
+}
+
+TEST_F(CsvColumnsTest, LabelsMayBeTruthsAndMissingOnesAreNoted) {
+  options_.task = config::TaskKind::multilabel;
+  const Datasets data = open("Unnamed: 0,path,wet,cold\n0,a.png,True,nan\n1,b.png,false,1.0\n2,c.png,1,NA\n",
+                             "path,wet,cold\na.png,TRUE,0\n");
+  EXPECT_EQ(data.train->target_names(), (Names{"wet", "cold"}));
+  EXPECT_EQ(targets(*data.train, 0), (std::vector<float>{1, 0}));
+  EXPECT_EQ(targets(*data.train, 1), (std::vector<float>{0, 1}));
+  std::string notes;
+  for (const std::string& note : data.notes) notes += note + "\n";
+  EXPECT_NE(notes.find("column 'Unnamed: 0' counts the rows and is left out"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("cells without a number, taken for 0: 2"), std::string::npos) << notes;
+  const core::Error error = error_of([&] { open("path,wet,cold\na.png,-1,1\n", "path,wet,cold\na.png,1,0\n"); });
+  EXPECT_NE(error.hint().find("write 0 for -1"), std::string::npos) << error.hint();
+}
+
 TEST_F(CsvColumnsTest, TagsMayStandBetweenBlanksAsInListsOfPlanetImages) {
   options_.task = config::TaskKind::multilabel;
   const Datasets data = open("path,tags\na.png,haze primary\nb.png,clear primary\n", "path,tags\nc.png,primary haze\n");

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "data/storage/sample_file.h"
+#include "data/storage/byte_reader.h"
 #include "tests/data/dataset/csv_files.h"
 
 namespace stoker::data {
@@ -53,7 +53,7 @@ TEST_F(CsvLayoutTest, AbsolutePathsAreTakenAsTheyAre) {
 TEST_F(CsvLayoutTest, ColumnsOfPathsAndClassesAreFoundOrNamed) {
   EXPECT_EQ(problem("x.png,0\n"), "train.csv:1: the header has no column 'path'; it reads 'x.png' and '0'");
   EXPECT_EQ(hint_,
-            "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat; --csv-path and "
+            "first line: path,label; then lines like cats/1.jpg,0 or cats/1.jpg,cat; --csv-path and "
             "--csv-label name other "
             "columns");
   EXPECT_EQ(problem("path,a,b\na.png,x,y\n"),

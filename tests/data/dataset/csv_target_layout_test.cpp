@@ -2,7 +2,7 @@
 // CSV manifests with numbers to learn: what is read, and the errors.
 #include <gtest/gtest.h>
 
-#include "data/dataset/subset_source.h"
+#include "data/dataset/file_source.h"
 #include "data/source.h"
 #include "tests/data/dataset/csv_files.h"
 
@@ -43,7 +43,7 @@ TEST_F(CsvTargetTest, ErrorsHaveFileAndLine) {
   EXPECT_EQ(problem("path,x\na.png,1\nb.png,\n"), "train.csv:3: x '' is not a finite number");
   EXPECT_EQ(problem("path,x\na.png,nan\n"), "train.csv:2: x 'nan' is not a finite number");
   EXPECT_EQ(problem("path,x\na.png,1e99\n"), "train.csv:2: x '1e99' is not a finite number");
-  EXPECT_EQ(problem("path,x\na.png, 1\n"), "train.csv:2: x ' 1' is not a finite number");
+  EXPECT_EQ(problem("path,x\na.png,1 2\n"), "train.csv:2: x '1 2' is not a finite number");
   EXPECT_EQ(problem("path,x\na.png,1,2\n"), "train.csv:2: 3 fields where the header has 2");
   EXPECT_EQ(problem("path\na.png\n"), "train.csv:1: there is no column besides path");
   EXPECT_EQ(problem("path,x,x\na.png,1,2\n"), "train.csv:1: two columns are called 'x'");

@@ -53,7 +53,7 @@ TEST(FolderLayoutTest, FoldersAreClassesInBytewiseOrder) {
   EXPECT_EQ(datasets.train->label(2), 1);
   EXPECT_EQ(datasets.train->name(2), folder / "train/dog/a.jpg");
   EXPECT_EQ(datasets.val->size(), 2);
-  EXPECT_TRUE(has_note(datasets, "validation: split 'val'"));
+  EXPECT_TRUE(has_note(datasets, "validation split: 'val'"));
   std::vector<uint8_t> buffer;
   SampleContent content;
   EXPECT_EQ(datasets.train->read(0, buffer, content), "");

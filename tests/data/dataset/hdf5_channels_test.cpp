@@ -6,7 +6,7 @@
 
 #include "data/feed/normalise.h"
 #include "data/open_datasets.h"
-#include "data/probe/input_statistics.h"
+#include "data/probe/probe_sizes.h"
 #include "made_hdf5.h"
 
 namespace stoker::data {

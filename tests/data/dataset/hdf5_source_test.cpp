@@ -362,19 +362,24 @@ TEST_F(Hdf5SourceTest, TypesThatAreNotReadAreNamed) {
 }
 
 TEST_F(Hdf5SourceTest, StoragesThatAreNotReadAreErrorsWithAHint) {
-  Hdf5Recipe checked, compact, external, unwritten, half;
-  checked.chunk = half.chunk = {4, kHeight, kWidth};
+  Hdf5Recipe checked, compact, external, unwritten, half, fast, large;
+  checked.chunk = half.chunk = fast.chunk = {4, kHeight, kWidth};
+  fast.lzf = true;
   checked.fletcher32 = compact.compact = true;
   external.external_file = folder_ / "outside.bin";
   unwritten.leave_unwritten = true;
   half.written = 8;
+  large.may_grow = large.leave_unwritten = large.deflate = true;
+  large.chunk = {1, 1 << 14, 1 << 15};
   const std::tuple<Hdf5Recipe, const char*, const char*> cases[] = {
       {checked, "its chunks went through the filter fletcher32; deflate and shuffle are read",
        "h5repack -f x:SHUF -f x:GZIP=4"},
+      {fast, "its chunks went through the filter lzf; deflate and shuffle are read", "compression='gzip'"},
       {compact, "it is stored in a way that is not read here (compact)", "h5repack -l x:CONTI"},
       {external, "its numbers lie in other files (external storage)", "h5repack"},
       {unwritten, "it was never written", ""},
-      {half, "samples 8 to 11 were never written", "make the data set shorter"}};
+      {half, "samples 8 to 11 were never written", "make the data set shorter"},
+      {large, "a chunk of it takes more than 1024 MiB of memory", "h5repack -l x:CHUNK="}};
   for (const auto& [recipe, cause, hint] : cases) {
     write_split("train", recipe);
     const core::Error error = open_error();
@@ -399,8 +404,10 @@ TEST_F(Hdf5SourceTest, StoragesThatAreNotReadAreErrorsWithAHint) {
 }
 
 TEST_F(Hdf5SourceTest, ShapesThatAreNoImagesAreNamed) {
-  for (const auto& [dims, text] :
-       {std::pair<std::vector<int64_t>, const char*>{{12, 35}, "[12, 35]"}, {{12, 5, 7, 5}, "[12, 5, 7, 5]"}}) {
+  for (const auto& [dims, text] : {std::pair<std::vector<int64_t>, const char*>{{12}, "1 dimension [12]"},
+                                   {{12, 35}, "2 dimensions [12, 35]"},
+                                   {{12, 5, 7, 5}, "4 dimensions [12, 5, 7, 5]"},
+                                   {{12, 2, 3, 4, 5}, "5 dimensions [12, 2, 3, 4, 5]"}}) {
     int64_t count = 1;
     for (const int64_t side : dims) count *= side;
     {
@@ -409,10 +416,8 @@ TEST_F(Hdf5SourceTest, ShapesThatAreNoImagesAreNamed) {
       file.add_labels("y", alternating_labels());
     }
     const core::Error error = open_error();
-    EXPECT_EQ(error.what(), folder_ / "train.h5: data set x: its shape is " + text);
-    EXPECT_EQ(
-        error.hint(),
-        "samples are [N, H, W], [N, C, H, W] or [N, H, W, C] where channels are 1, 3, or fewer than rows and columns");
+    EXPECT_EQ(error.what(), folder_ / "train.h5: data set x has " + text + "; samples have 2 or 3 behind their number");
+    EXPECT_EQ(error.hint(), "write it as [N, H, W], [N, C, H, W] or [N, H, W, C]: array.reshape(...) in Python");
   }
 }
 

@@ -106,6 +106,16 @@ TEST(IdxSourceTest, AHeaderThatLiesAllocatesNothing) {
       << open_error(folder).what();
 }
 
+TEST(IdxSourceTest, AFileOfMoreThanTheFreeMemoryIsRefusedBeforeItIsInflated) {
+  const TempFolder folder;
+  folder.write("train-labels-idx1-ubyte", idx_labels(2, {7, 0}));
+  folder.write("train-images-idx3-ubyte.gz", gzipped(idx_images(0xFFFFFF, 1000, 1000, kPixels)));  // 17 TB
+  std::filesystem::resize_file(folder / "train-images-idx3-ubyte.gz", uint64_t{20} << 30);  // of which none is stored
+  EXPECT_EQ(open_error(folder).kind(), core::ErrorKind::out_of_memory);
+  EXPECT_NE(std::string(open_error(folder).what()).find("its content takes 16.8 TB of memory, "), std::string::npos)
+      << open_error(folder).what();
+}
+
 TEST(IdxSourceTest, ADamagedGzipStreamIsFound) {
   const TempFolder folder;
   const Bytes whole = gzipped(idx_images(2, 20, 30, pattern_pixels(20, 60, 1)));
@@ -138,7 +148,7 @@ TEST(IdxSourceTest, LabelsMustBeBelowTheNumberOfClasses) {
   EXPECT_EQ(error.what(), folder /
                               "train-labels-idx1-ubyte: label 255 of image 1 is out of range: there are 10 "
                               "classes, 0 to 9");
-  EXPECT_EQ(error.hint(), "if the data has more classes, say so with --num-classes");
+  EXPECT_EQ(error.hint(), "if the data has more classes, set --num-classes");
   EXPECT_EQ(open_idx_split(folder.path(), "train", idx_class_names(folder.path(), 256))->size(), 2);
 }
 

@@ -172,6 +172,14 @@ TEST(PublishedDataTest, DataSetsAreReadAsTheirArchivesUnpack) {
          write_mnist(at, "", ".", "t10k");
        },
        "0 1 / 0 1 of 0|1|2|3|4|5|6|7|8|9"},
+      {"MnistInOtherLetters",
+       [](const TempFolder& at) {
+         for (const char* const split : {"Train", "t10k"}) {
+           at.write(std::string(split) + "_images.idx3_ubyte.bin", idx_images(1, 1, 1, {1}));
+           at.write(std::string(split) + "_labels.idx1_ubyte.bin", idx_labels(1, {3}));
+         }
+       },
+       "3 / 3 of 0|1"},
       {"MnistInFoldersOfItsFiles",
        [](const TempFolder& at) {
          for (const char* const split : {"train", "t10k"}) {
@@ -282,6 +290,52 @@ TEST(PublishedDataTest, DataSetsAreReadAsTheirArchivesUnpack) {
          write_images(at, {"Training/a/1.png", "Training/b/1.png", "Testing/b/2.png"});
        },
        "a b / b of a|b"},
+      {"NamesWithTrainAndVal",
+       [](const TempFolder& at) {
+         write_images(at, {"Train Data/a/1.png", "Train Data/b/1.png", "my_valset/b/2.png", "my_valset/a/2.png"});
+       },
+       "a b / a b of a|b"},
+      {"FoldersInFoldersOfTheirName",
+       [](const TempFolder& at) {
+         write_images(at, {"seg_train/seg_train/a/1.png", "seg_train/seg_train/b/1.png", "seg_test/seg_test/a/2.png",
+                           "seg_test/seg_test/b/2.png", "seg_pred/seg_pred/3.png"});
+       },
+       "a b / a b of a|b"},
+      {"TrainInTrain",
+       [](const TempFolder& at) {
+         write_images(at, {"train/train/a/1.png", "train/train/b/1.png", "test/test/b/2.png", "train/__MACOSX/x.png"});
+       },
+       "a b / b of a|b"},
+      {"BesideAnnotations",
+       [](const TempFolder& at) {
+         write_images(at, {"images/train/a/1.png", "images/train/b/1.png", "images/val/b/2.png"});
+         at.write("annotations/readme.md", "x");
+       },
+       "a b / b of a|b"},
+      {"BesideLeftoversOfMacs",
+       [](const TempFolder& at) {
+         write_images(at, {"set/train/a/1.png", "set/train/b/1.png", "set/val/b/2.png", "__MACOSX/set/train/c/1.png"});
+       },
+       "a b / b of a|b"},
+      {"TwoFoldersDown",
+       [](const TempFolder& at) {
+         write_images(at, {"x/y/train/a/1.png", "x/y/train/b/1.png", "x/y/val/b/2.png"});
+       },
+       "a b / b of a|b"},
+      {"Roboflow",
+       [](const TempFolder& at) {
+         write_images(at, {"train/1.jpg", "train/2.jpg", "valid/1.jpg"});
+         at.write("train/_classes.csv", "filename, cat, dog\n1.jpg, 0, 1\n2.jpg, 1, 0\n");
+         at.write("valid/_classes.csv", "filename, cat, dog\n1.jpg, 1, 0\n");
+       },
+       "dog cat / cat of cat|dog"},
+      {"HuggingFacesImageFolder",
+       [](const TempFolder& at) {
+         write_images(at, {"train/1.jpg", "train/2.jpg", "test/1.jpg"});
+         at.write("train/metadata.csv", "file_name,label\n1.jpg,x\n2.jpg,y\n");
+         at.write("test/metadata.csv", "file_name,label\n1.jpg,y\n");
+       },
+       "x y / y of x|y"},
       {"InOneFolder",
        [](const TempFolder& at) {
          write_images(at, {"photos/train/a/1.png", "photos/train/b/1.png", "photos/valid/b/2.png"});
@@ -315,6 +369,41 @@ TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
        "12345678 3 / 3 of 12345678|3"},
       {"OneHot", two_lists(".csv", "path,cat,dog\na.png,0.0,1.0\nb.png,1,0\n", "path,cat,dog\nb.png,1,0\n"),
        "dog cat / cat of cat|dog"},
+      {"OneHotTruth",
+       two_lists(".csv", "path,cat,dog\na.png,False,True\nb.png,True,False\n", "path,cat,dog\nb.png,1,0\n"),
+       "dog cat / cat of cat|dog"},
+      {"BlanksAfterCommas", two_lists(".csv", "path, label\na.png, x\nb.png , y\n", "path,label\nb.png,y\n"),
+       "x y / y of x|y"},
+      {"Bars", two_lists(".csv", "path|label\na.png|x\nb.png|y\n", "path|label\nb.png|y\n"), "x y / y of x|y"},
+      {"ExcelsFirstLine", two_lists(".csv", "sep=;\npath;label\na.png;x\nb.png;y\n", "path;label\nb.png;y\n"),
+       "x y / y of"},
+      {"CommasAtTheEnd", two_lists(".csv", "path,label\na.png,x,\nb.png,y,,\n", "path,label,\nb.png,y,\n"),
+       "x y / y of x|y"},
+      {"PandasIndex",
+       two_lists(".csv", ",path,cat,dog\n0,a.png,1,0\n1,b.png,0,1\n2,a.png,1,0\n",
+                 ",path,cat,dog\n7,b.png,0,1\n8,a.png,1,0\n9,b.png,0,1\n"),
+       "cat dog cat / dog cat dog of cat|dog"},
+      {"NumbersOfRows", two_lists(".csv", "0,a.png,x\n1,b.png,y\n2,a.png,x\n", "0,b.png,y\n1,a.png,x\n2,b.png,y\n"),
+       "x y x / y x y of x|y"},
+      {"MxnetsLists",
+       two_lists(".lst", "5\tx\ta.png\n2\ty\tb.png\n9\tx\ta.png\n", "3\ty\tb.png\n1\tx\ta.png\n2\ty\tb.png\n"),
+       "x y x / y x y of x|y"},
+      {"ColumnsOfPixels", two_lists(".csv", "label,pixel0,pixel1\n1,0,0\n", ""),
+       "its columns hold pixels, not the paths of images"},
+      {"Utf16", two_lists(".csv", std::string("\xFF\xFEp\0a\0", 6), ""), "it is UTF-16, not UTF-8 # convert it: iconv"},
+      {"ATestListWithoutLabels",
+       [](const TempFolder& at) {
+         write_images(at, {"a.png", "b.png", "c.png"});
+         at.write("train.csv", "path,label\na.png,x\nb.png,y\n");
+         at.write("test.csv", "path\nc.png\n");
+       },
+       "where it has no labels, --val-fraction 0.1 holds a part of the training images out"},
+      {"AColumnOfSplits",
+       [](const TempFolder& at) {
+         write_images(at, {"a.png", "b.png"});
+         at.write("train.csv", "path,label,split\na.png,x,train\nb.png,y,val\n");
+       },
+       "its column 'split' names splits: write the rows of each into a list of its own"},
       {"SeveralHot", two_lists(".csv", "path,cat,dog\na.png,1,1\nb.png,1,0\n", "path,cat,dog\nb.png,1,0\n"),
        "columns 'cat' and 'dog' hold 0 and 1, not one 1 in each row: --task multilabel"},
       {"Numbers", two_lists(".csv", "path,radius\na.png,1.5\nb.png,2\n", "path,radius\nb.png,2\n"),
@@ -367,6 +456,32 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
       {"Lmdb", file("train/data.mdb"), "train/ holds 1 LMDB database"},
       {"ImagesAlone", file("a.jpg"), "1 image lies in it, but no folder per class"},
       {"FlatTrain", file("train/a.jpg"), "train/ holds 1 image and no folder per class"},
+      {"WindowsZip", file("train\\a\\1.jpg"), "its names hold backslashes, which are folders of an archive of Windows"},
+      {"CatsAndDogs",
+       [](const TempFolder& at) {
+         for (const char* const name : {"cat.0", "cat.1", "cat.2", "dog.0", "dog.1", "dog.2"}) {
+           at.write(std::string("train/") + name + ".jpg", one_pixel());
+         }
+       },
+       "their names begin with 'cat' and 'dog': where these are classes, move each into a folder of that name"},
+      {"ClassesBelow",
+       [](const TempFolder& at) {
+         write_images(at, {"images/a/1.jpg", "images/b/1.jpg", "parts/x.jpg"});
+       },
+       "images/ holds 2 folders with images: where they are classes, --data-dir DIR/images --val-fraction 0.1"},
+      {"Json", file("labels.json", "{}"),
+       "it holds 1 JSON file (the first: labels.json): where it names the classes of images"},
+      {"Excel", file("labels.xlsx"), "it holds 1 table of Excel (the first: labels.xlsx): save it as CSV"},
+      {"AVideoPerClass",
+       [](const TempFolder& at) {
+         at.write("train/a/1.mp4", "x");
+         at.write("train/b/1.mp4", "x");
+       },
+       "skipped files that are not images: 1 (the first: DIR/train/a/1.mp4)"},
+      {"AUrl", file("a.jpg"), "does not exist # nothing is downloaded: name a folder on this machine",
+       [](config::DataOptions& options) { options.data_dir = "s3://bucket/photos"; }},
+      {"APattern", file("a.jpg"), "does not exist # name the folder itself: its files are found by their names",
+       [](config::DataOptions& options) { options.data_dir = "train-{000..009}.tar"; }},
       {"ItIsAZip", file("photos.zip"), "DIR/photos.zip is not a folder, it is a zip archive # unpack it: unzip -q",
        [](config::DataOptions& options) { options.data_dir = "photos.zip"; }},
   });
@@ -381,6 +496,11 @@ TEST(PublishedDataTest, WhatWasFoundOtherwiseIsSaid) {
   EXPECT_NE(notes.find("train: labels are in 'breed'"), std::string::npos) << notes;
   EXPECT_NE(notes.find("train: images are in images/, with .jpg behind the name"), std::string::npos) << notes;
   EXPECT_NE(notes.find("classes without training images: 1 of 3 (the first: 0)"), std::string::npos) << notes;
+  folder.write("train.csv", ",id,breed\n0,k1,Pug\n1,k2,pug \n2,k1,Pug\n");
+  folder.write("val.csv", "id,breed\nk2,pug\n");
+  const std::string others = notes_of(folder);
+  EXPECT_NE(others.find("column '' counts the rows and is left out"), std::string::npos) << others;
+  EXPECT_NE(others.find("classes 'Pug' and 'pug' differ in capitals or blanks alone"), std::string::npos) << others;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "data/feed/device_feed.h"
-#include "data/leaf_source.h"
+#include "data/source.h"
 #include "made_data.h"
 
 namespace stoker::data {

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "data/feed/device_feed.h"
-#include "data/leaf_source.h"
+#include "data/source.h"
 #include "tests/simulated_device.h"
 
 namespace stoker::data {
@@ -53,7 +53,7 @@ class PlainImages : public LeafSource {
   std::vector<std::vector<uint8_t>> pixels_;
 };
 
-/// What the network was given, read by the stream that computes, late.
+/// The input of the network, read by the stream that computes, late.
 struct Seen {
   std::vector<int64_t> samples;
   torch::Tensor images, labels, targets;
@@ -93,8 +93,7 @@ class Watched {
     SimulatedDevice::instance().begin(0, DeviceFault::none);
     feed_.reset();
   }
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
+  Watched& operator=(Watched&&) = delete;  // not copied, not moved
 
   /// Whether an epoch that is given up after some batches and a whole one behind it, the device's work in the order of
   /// `seed`, gave what they should.
@@ -123,7 +122,7 @@ class Watched {
         return torch::empty_strided(tensor.sizes(), tensor.strides(), on_cpu).copy_(tensor, /*non_blocking=*/true);
       };
       all.push_back({batch.samples, late(batch.images), late(batch.labels), late(batch.targets)});
-      if (epoch % 3 == 0) SimulatedDevice::instance().go_on();
+      if (epoch % 3 == 0) SimulatedDevice::instance().run_pending();
     }
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/loader/batch_buffer.h"
+#include "data/loader/loader_impl.h"
 
 #include <ATen/Context.h>
 #include <gtest/gtest.h>

@@ -61,7 +61,7 @@ TEST(EpochOrderTest, ItIsAFunctionOfSeedAndEpoch) {
   EXPECT_NE(shuffled_order(ends, 16, 1, 2), shuffled_order(ends, 16, 2, 2));
 }
 
-// The order of a run must not change between releases: a resume goes on inside an epoch.
+// The order of a run must not change between releases: a resume continues inside an epoch.
 TEST(EpochOrderTest, TheOrderIsPinned) {
   EXPECT_EQ(shuffled_order({4, 8, 12}, 5, 42, 1), (std::vector<uint32_t>{6, 0, 7, 4, 5, 8, 3, 2, 1, 9, 10, 11}));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are no square images of bytes: numbers of other kinds, and clips.
+// Rows that are not square images of bytes: numbers of other kinds, and clips.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,8 +9,8 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "data/feed/device_feed.h"
-#include "data/leaf_source.h"
 #include "data/loader/loader.h"
+#include "data/source.h"
 #include "made_data.h"
 
 namespace stoker::data {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the loader read: images made on the spot, and the settings and digests that most of them share.
+// The data of the tests of the loader: images made on the spot, and the settings and digests that most of them share.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/log.h"
-#include "data/leaf_source.h"
 #include "data/loader/loader.h"
+#include "data/source.h"
 #include "made_data.h"
 
 namespace stoker::data::loader_tests {

@@ -134,7 +134,7 @@ TEST(LoaderWorkersTest, WorkersFillTheRingAheadAndThenWait) {
   while (loader.stats().batches_ready < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(reads.load(), 5 * 8);
   EXPECT_EQ(loader.stats().images, 8);
-  // What a worker waited for is counted once it runs again.
+  // The time that a worker waited is counted once it runs again.
   while (loader.stats().worker_idle_seconds == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

@@ -111,6 +111,18 @@ TEST(PackImageTest, AQualityMakesEveryImageAJpegOfThatQuality) {
   EXPECT_EQ(header_in(pack(recipe, content_of(gray)).file).channels, 1);
 }
 
+TEST(PackImageTest, ARangeBecomesPixelsOfAllImagesOnceSomeAreResized) {
+  PackRecipe recipe;
+  recipe.limits.range = {900, 1300};
+  const Bytes small = png16_of({900, 1000, 1100, 1300}, 2, 2, 1);
+  EXPECT_EQ(pack(recipe, content_of(small)).file, small) << "without --max-side bytes stay";
+  recipe.max_side = 10;
+  const Packed packed = pack(recipe, content_of(small));
+  EXPECT_EQ(header_in(packed.file).bits, 8);
+  const ImageBuffer image = pixels_in(packed.file, 1);
+  EXPECT_EQ(Bytes(image.pixels.begin(), image.pixels.end()), Bytes({0, 64, 128, 255}));
+}
+
 TEST(PackImageTest, ReencodedImagesStandUpright) {
   const Bytes file = jpeg_with_exif(jpeg_of(pattern_pixels(kWidth, kHeight, 3), kWidth, kHeight), 6);
   PackRecipe recipe;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/probe/input_statistics.h"
+#include "data/probe/probe_sizes.h"
 
 #include <c10/util/Half.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "data/leaf_source.h"
+#include "data/source.h"
 #include "made_data.h"
 
 namespace stoker::data {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/system/stop_signal.h"
-#include "data/leaf_source.h"
+#include "data/source.h"
 #include "made_data.h"
 
 namespace stoker::data {

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "core/system/stop_signal.h"
-#include "data/leaf_source.h"
+#include "data/source.h"
 #include "made_data.h"
 
 namespace stoker::data {
@@ -45,7 +45,7 @@ class OneFile : public LeafSource, private StoredSamples {
   Bytes file_;
 };
 
-/// Holds every reader until the clock that belongs to it lets them go on.
+/// Holds every reader until the clock that belongs to it lets them continue.
 class HeldStorage : public OneFile {
  public:
   HeldStorage() : OneFile(1000) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is resized while it is decoded equals, bit for bit, the resize of a part of the whole image.
-#include "data/resample/resized_rows.h"
+// An image that is resized while it is decoded equals, bit for bit, the resize of a part of the whole image.
+#include "data/resample/resample.h"
 
 #include <gtest/gtest.h>
 

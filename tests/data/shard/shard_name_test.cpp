@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/shard/shard_name.h"
+#include "data/shard/shard_scan.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
-#include "data/container/tar_header.h"
+#include "data/container/tar_reader.h"
 #include "data/open_datasets.h"
 #include "data/shard/shard_index.h"
 #include "made_shards.h"
@@ -114,6 +114,20 @@ TEST_F(ShardSourceTest, LabelsComeFromClsThenFromJsonAndMayBeNames) {
   EXPECT_EQ(open().train->class_names(), (std::vector<std::string>{"ant", "bee"}));
 }
 
+TEST_F(ShardSourceTest, AFolderOfArchivesIsASplitAndKindsHaveAnyCase) {
+  write("train/00000.tar", {{"0.JPG", jpeg()}, {"0.CLS", "1"}});
+  write("train/00001.tar", {{"1.jpg", jpeg()}, {"1.cls", "0"}});
+  EXPECT_EQ(samples(), (Samples{{"0.JPG", 1}, {"1.jpg", 0}}));
+  write("train_0.tar", {{"2.jpg", jpeg()}, {"2.cls", "0"}});
+  EXPECT_EQ(samples(), (Samples{{"2.jpg", 0}})) << "archives called like the split come first";
+}
+
+TEST_F(ShardSourceTest, ArchivesBesideClassFoldersAreLeftovers) {
+  for (const char* const name : {"train/ant/1.png", "train/bee/1.png"}) folder_.write(name, png());
+  write("train/all.tar", {{"0.jpg", jpeg()}});
+  EXPECT_EQ(open().train->class_names(), (std::vector<std::string>{"ant", "bee"}));
+}
+
 TEST_F(ShardSourceTest, OfSeveralImagesTheJpegIsTaken) {
   write("train-0.tar", {{"0.png", png()},
                         {"0.jpg", jpeg()},
@@ -136,7 +150,7 @@ TEST_F(ShardSourceTest, WhatIsNoSampleIsPassedOverWithANote) {
                         {"1.cls", "1"}});
   EXPECT_EQ(samples().size(), 2u);
   const std::vector<std::string> notes = open().notes;
-  EXPECT_NE(core::list_text(notes).find("members of shards that are no part of a sample: 1"), std::string::npos);
+  EXPECT_NE(core::list_text(notes).find("members of shards that are not part of a sample: 1"), std::string::npos);
   EXPECT_NE(core::list_text(notes).find("samples of shards without an image: 1"), std::string::npos);
 }
 

@@ -181,7 +181,7 @@ TEST_F(StagedCopiesTest, AMissingFolderIsNamed) {
   fs::remove(fast_);
   const core::Error error = error_of([&] { stage(); });
   EXPECT_EQ(error.kind(), core::ErrorKind::no_input);
-  EXPECT_EQ(error.what(), "--stage-dir " + fast_ + " is no folder");
+  EXPECT_EQ(error.what(), "--stage-dir " + fast_ + " is not a folder");
 }
 
 TEST_F(StagedCopiesTest, CopiesOfAnotherUserAreRefused) {

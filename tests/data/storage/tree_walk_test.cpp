@@ -17,7 +17,7 @@ using Names = std::vector<std::string>;
 
 class TreeWalkTest : public testing::Test {
  protected:
-  /// What a new walker visits below the folder, in its order. `stamps_` are by name.
+  /// The files that a new walker visits below the folder, in its order. `stamps_` are by name.
   Names visited(bool follow_symlinks = true) {
     notes_ = ScanNotes();
     stamps_.clear();

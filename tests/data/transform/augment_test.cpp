@@ -76,14 +76,14 @@ Bytes augmented(const AugmentPlan& plan, const SampleKey& key, Bytes pixels, int
 Bytes original(int channels) { return pattern_pixels(kSide, kSide, channels); }
 
 TEST(AugmentTest, AnEmptyPlanDoesNothing) {
-  EXPECT_FALSE(AugmentPlan().does_anything());
+  EXPECT_FALSE(AugmentPlan().is_active());
   EXPECT_EQ(chain_text(AugmentPlan()), "");
   EXPECT_EQ(augmented(AugmentPlan(), {1, 2, 3}, original(3), 3), original(3));
 }
 
 TEST(AugmentTest, EachOperationChangesImagesByItself) {
   for (const auto& [name, plan] : single_plans()) {
-    EXPECT_TRUE(plan.does_anything()) << name;
+    EXPECT_TRUE(plan.is_active()) << name;
     EXPECT_NE(chain_text(plan), "") << name;
     int changed = 0;
     for (uint64_t sample = 0; sample < 10; ++sample) {
@@ -120,7 +120,7 @@ TEST(AugmentTest, JitterAndNoiseTouchTheirShareOfTheImages) {
     EXPECT_NEAR(changed, 150, 45);
     EXPECT_NE(chain_text(plan).find(" of 0.3 of the images"), std::string::npos) << chain_text(plan);
     probability = 0;
-    EXPECT_FALSE(plan.does_anything());
+    EXPECT_FALSE(plan.is_active());
     probability = 1;
     EXPECT_EQ(augmented(plan, {42, 0, 0}, original(3), 3), always) << "1 draws nothing";
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/transform/spec_augment.h"
+#include "data/transform/augment.h"
 
 #include <c10/util/Half.h>
 #include <gtest/gtest.h>
@@ -125,7 +125,7 @@ TEST(SpecAugmentTest, FramesOfAClipAreBlankedAlike) {
 
 TEST(SpecAugmentTest, WithoutMasksThereIsNothingToDoAndNothingToPrint) {
   const MaskPlan plan = make_mask_plan(options_of(0, 0), {0.5}, {0, 4, 4, 1, Element::uint8});
-  EXPECT_FALSE(plan.does_anything());
+  EXPECT_FALSE(plan.is_active());
   EXPECT_EQ(masks_text(plan), "");
   EXPECT_EQ(masks_text(make_mask_plan(options_of(1, 2), {0.5}, {0, 4, 4, 1, Element::uint8})),
             "1 frequency mask below 6, 2 time masks below 9");

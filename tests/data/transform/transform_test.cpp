@@ -153,7 +153,7 @@ TEST(TransformTest, AnEvaluationPlanTakesNothingRandom) {
   augment.color_jitter = {0.4};
   const TransformPlan plan = make_transform_plan(data, augment, /*training=*/false);
   EXPECT_FALSE(plan.training);
-  EXPECT_FALSE(plan.augment.does_anything());
+  EXPECT_FALSE(plan.augment.is_active());
   EXPECT_EQ(plan.crop_pct, 0.9);
   core::Rng rng(1, core::RngPurpose::augment, 0, 0);
   EXPECT_FALSE(draw_geometry(plan, 40, 40, rng).flip);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints that are written while training goes on.
+// Checkpoints that are written while training continues.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "core/log.h"
-#include "engine/checkpoint/staging.h"
+#include "engine/checkpoint/saving_thread.h"
 #include "tests/engine/checkpoint/tiny_learner.h"
 #include "tests/faulty_file_system.h"
 #include "tests/temporary_directory.h"
@@ -80,7 +80,7 @@ TEST_F(AsynchronousSaveTest, WhatIsWrittenIsWhatWasThereWhenTheSaveBegan) {
   files_.close_gate();
   begin(1);
   EXPECT_FALSE(checkpoints_->take_saved()) << "nothing is written yet, and nobody waited for it";
-  set_weights(7);  // training goes on
+  set_weights(7);  // training continues
   files_.open_gate();
   const std::optional<CheckpointEvent> saved = checkpoints_->finish_save();
   ASSERT_TRUE(saved);

@@ -228,7 +228,7 @@ TEST_F(CheckpointsTest, WhereTheBestOneIsGoneItIsTheBestOneThatIsLeft) {
   const auto remove = [&](int64_t updates) { fs::remove_all(checkpoints_.files().path_of(updates)); };
   for (const auto& [updates, value] : {std::pair(1, 0.9), {2, 0.5}, {3, 0.7}}) evaluated(updates, value);
   remove(1);
-  checkpoints_.go_on_from(state);
+  checkpoints_.continue_from(state);
   checkpoints_.repair_links(state);
   EXPECT_EQ(state.best.updates, 3);
   EXPECT_EQ(state.best.value, 0.7);
@@ -236,7 +236,7 @@ TEST_F(CheckpointsTest, WhereTheBestOneIsGoneItIsTheBestOneThatIsLeft) {
   evaluated(4, 0.8);  // less than what is gone
   EXPECT_EQ(checkpoints_.files().pointed("best"), 4);
   for (const int64_t updates : {2, 3, 4}) remove(updates);
-  checkpoints_.go_on_from(state);
+  checkpoints_.continue_from(state);
   checkpoints_.repair_links(state);
   EXPECT_FALSE(state.best.exists());
   EXPECT_EQ(checkpoints_.files().pointed("best"), -1);
@@ -268,18 +268,18 @@ TEST_F(CheckpointsTest, InSpiteOfDifferencesWhatFitsIsTakenAndTheRestBeginsFresh
     Kind kind;
     double momentum;
     bool averages, thawed;
-    int64_t steps;
+    std::map<std::string, int64_t> begun_at;
     std::vector<std::string> lines;
   } cases[] = {
-      {Kind::adamw, 0, false, false, 12, {}},
-      {Kind::adam, 0, true, false, 12, {"the average of weights begins fresh: at the weights of the checkpoint"}},
-      {Kind::adam, 0, false, true, 12, {"exp_avg begins fresh: fc.bias", "exp_avg_sq begins fresh: fc.bias"}},
+      {Kind::adamw, 0, false, false, {}, {}},
+      {Kind::adam, 0, true, false, {}, {"the average of weights starts again at the weights of the checkpoint"}},
+      {Kind::adam, 0, false, true, {{"fc.bias", 12}}, {"exp_avg is reset: fc.bias", "exp_avg_sq is reset: fc.bias"}},
       {Kind::sgd,
        0.9,
        false,
        false,
-       0,
-       {"momentum begins fresh: fc.weight", "exp_avg of the checkpoint is left out: fc.weight",
+       {},
+       {"momentum is reset: fc.weight", "exp_avg of the checkpoint is left out: fc.weight",
         "exp_avg_sq of the checkpoint is left out: fc.weight"}},
   };
   for (const auto& one : cases) {
@@ -288,7 +288,8 @@ TEST_F(CheckpointsTest, InSpiteOfDifferencesWhatFitsIsTakenAndTheRestBeginsFresh
     std::vector<data::BadSample> bad;
     checkpoints_.load(checkpoints_.files().path_of(1), learner, bad, /*in_spite_of_differences=*/true);
     EXPECT_EQ(weight_of(learner), 1.5);
-    EXPECT_EQ(learner.optimizer->steps_taken(), one.steps);
+    EXPECT_EQ(learner.optimizer->steps_taken(), 12);
+    EXPECT_EQ(learner.optimizer->begun_at(), one.begun_at);
     const auto state = learner.optimizer->state();
     EXPECT_EQ(state.at(0).tensor[0][0].item<double>(), one.kind == Kind::sgd ? 0 : 0.5);
     EXPECT_TRUE(!learner.ema || learner.ema->averages().at(0).tensor[0][0].item<double>() == 1.5);
@@ -296,8 +297,30 @@ TEST_F(CheckpointsTest, InSpiteOfDifferencesWhatFitsIsTakenAndTheRestBeginsFresh
     for (size_t i = 0; i < logged.size(); ++i) {
       EXPECT_NE(logged[i].find("--override-resume: " + one.lines[i]), std::string::npos) << logged[i];
     }
+    checkpoints_.save(state_at(2), learner, {});
+    Learner later = learner_with(one.kind, one.momentum, one.averages, one.thawed);
+    checkpoints_.load(checkpoints_.files().path_of(2), later, bad);
+    EXPECT_EQ(later.optimizer->begun_at(), one.begun_at) << "the run continues a second time";
   }
   core::set_console_writer(nullptr);
+}
+
+TEST_F(CheckpointsTest, AnEpochOfOtherBatchesIsGoneThroughAgainAndTheScheduleStaysInPlace) {
+  RunIdentity of_16 = identity(), of_48 = identity("0.2"), of_other_data = identity("0.1", "other");
+  of_16.training_options.push_back({"batch-size", "16", ""});
+  of_48.training_options.push_back({"batch-size", "48", ""});
+  of_other_data.training_options.push_back({"batch-size", "16", ""});
+  Learner learner = learner_of(1);
+  of(of_16).save(state_at(20), learner, {});
+  const std::string path = checkpoints_.files().path_of(20);
+  std::vector<data::BadSample> bad;
+  EXPECT_EQ(of(of_16).load(path, learner, bad, /*in_spite_of_differences=*/true).update_in_epoch, 2);
+  for (const RunIdentity& other : {of_48, of_other_data}) {
+    const RunProgress at = of(other).load(path, learner, bad, /*in_spite_of_differences=*/true);
+    EXPECT_EQ(at.update_in_epoch, 0);
+    EXPECT_EQ(at.updates, 20) << "names continue";
+    EXPECT_EQ(at.schedule_update(/*updates_per_epoch=*/2), 6) << "3 epochs of 2 updates";
+  }
 }
 
 TEST_F(CheckpointsTest, EvaluationReadsWeightsNamesAndOptions) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/checkpoint/lineage.h"
+#include "engine/checkpoint/run_identity.h"
 
 #include <gtest/gtest.h>
 

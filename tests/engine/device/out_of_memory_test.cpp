@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/device/out_of_memory.h"
+#include "engine/device/device.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -7,7 +7,6 @@
 #include <new>
 
 #include "core/error.h"
-#include "engine/device/device.h"
 
 namespace stoker::engine {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank is lost, from the signs of all of them, at times that the tests make up.
-#include "engine/group/meeting.h"
+// Which rank is lost, from the heartbeats of all of them, at times that the tests make up.
+#include "engine/group/rendezvous.h"
 
 #include <gtest/gtest.h>
 
@@ -9,31 +9,31 @@
 namespace stoker::engine {
 namespace {
 
-using Doing = SignOfLife::Doing;
+using Doing = Heartbeat::Doing;
 
 constexpr double kTimeout = 8;  // seconds
 
-/// What rank 0 of 3 finds as it looks four times per second; `sign_of` gives number and doing of ranks 1 and 2 at a
-/// time. Returns the verdict and when it fell; empty when none fell within 100 s.
-std::pair<std::string, double> verdict(const std::function<SignOfLife(int rank, double now)>& sign_of) {
+/// The verdict of rank 0 of 3, which looks four times per second; `heartbeat_of` gives number and doing of ranks 1 and
+/// 2 at a time. Returns the verdict and when it fell; empty when none fell within 100 s.
+std::pair<std::string, double> verdict(const std::function<Heartbeat(int rank, double now)>& heartbeat_of) {
   LostRankFinder finder(0, 3, kTimeout);
   finder.begin_wait(0);
   for (double now = 0; now < 100; now += 0.25) {
-    if (!finder.wants_signs(now)) continue;
-    const std::string cause = finder.look(now, {{}, sign_of(1, now), sign_of(2, now)});
+    if (!finder.needs_heartbeats(now)) continue;
+    const std::string cause = finder.look(now, {{}, heartbeat_of(1, now), heartbeat_of(2, now)});
     if (!cause.empty()) return {cause, now};
   }
   return {};
 }
 
-SignOfLife alive(double now, Doing doing) { return {1 + static_cast<int64_t>(now * 2), doing, 1}; }
+Heartbeat alive(double now, Doing doing) { return {1 + static_cast<int64_t>(now * 2), doing, 1}; }
 
 TEST(LostRankTest, ARankWithoutASignIsLostBeforeTheTimeoutWhateverItDid) {
   for (const Doing doing : {Doing::waits, Doing::computes, Doing::long_work}) {
     const auto [cause, when] = verdict([&](int rank, double now) {
-      return rank == 2 ? SignOfLife{7, doing, 1} : alive(now, Doing::waits);
+      return rank == 2 ? Heartbeat{7, doing, 1} : alive(now, Doing::waits);
     });
-    EXPECT_EQ(cause, "rank 2 has given no sign of life for 4 s");
+    EXPECT_EQ(cause, "rank 2 has sent no heartbeat for 4 s");
     EXPECT_LE(when, kTimeout);
   }
 }
@@ -60,11 +60,11 @@ TEST(LostRankTest, WhenAllWaitMessagesAreLost) {
 }
 
 TEST(LostRankTest, ASignIsReadAsItWasWritten) {
-  const SignOfLife sign = SignOfLife::read(SignOfLife{12, Doing::computes, 4711}.text());
-  EXPECT_EQ(sign.number, 12);
-  EXPECT_EQ(sign.process, 4711);
-  EXPECT_EQ(sign.doing, Doing::computes);
-  EXPECT_EQ(SignOfLife::read("").doing, Doing::long_work) << "a rank without a sign yet, starts";
+  const Heartbeat heartbeat = Heartbeat::read(Heartbeat{12, Doing::computes, 4711}.text());
+  EXPECT_EQ(heartbeat.number, 12);
+  EXPECT_EQ(heartbeat.process, 4711);
+  EXPECT_EQ(heartbeat.doing, Doing::computes);
+  EXPECT_EQ(Heartbeat::read("").doing, Doing::long_work) << "a rank without a heartbeat yet, starts";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rank writes into a message is what another reads.
+// A message is read as it was written.
 #include "engine/group/message.h"
 
 #include <ATen/Functions.h>
@@ -20,10 +20,10 @@ TEST(MessageTest, IsReadInTheOrderInWhichItWasWritten) {
   writer.add(false);
   MessageReader reader(writer.bytes());
   EXPECT_TRUE(reader.flag());
-  EXPECT_EQ(reader.number(), -7);
-  EXPECT_EQ(reader.real(), 0.1);
-  EXPECT_EQ(reader.text(), std::string("a\0b", 3));
-  EXPECT_EQ(reader.text(), "");
+  EXPECT_EQ(reader.i64(), -7);
+  EXPECT_EQ(reader.f64(), 0.1);
+  EXPECT_EQ(reader.string(), std::string("a\0b", 3));
+  EXPECT_EQ(reader.string(), "");
   EXPECT_TRUE(reader.tensor().equal(at::arange(6, at::kFloat).view({2, 3})));
   EXPECT_EQ(reader.tensor().scalar_type(), at::kLong);
   EXPECT_FALSE(reader.at_end());
@@ -36,7 +36,7 @@ TEST(MessageTest, HalfOfOneIsRefused) {
   writer.add(std::string("text"));
   const std::string half = writer.bytes().substr(0, writer.bytes().size() - 1);
   MessageReader reader(half);
-  EXPECT_THROW(reader.text(), core::Error);
+  EXPECT_THROW(reader.string(), core::Error);
 }
 
 }  // namespace

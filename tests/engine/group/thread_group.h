@@ -15,10 +15,10 @@
 
 namespace stoker::engine {
 
-/// What the ranks share: one exchange at a time.
+/// The state that the ranks share: one exchange at a time.
 class ThreadExchange {
  public:
-  /// What a rank brings; both are empty where a call needs none.
+  /// The values of a rank; both are empty where a call needs none.
   struct Share {
     std::string bytes;
     std::vector<at::Tensor> tensors;
@@ -48,8 +48,7 @@ class ThreadGroup : public Group {
  public:
   ThreadGroup(std::shared_ptr<ThreadExchange> exchange, int rank) : exchange_(std::move(exchange)), rank_(rank) {}
   ~ThreadGroup() override { exchange_->leave(rank_); }
-  ThreadGroup(const ThreadGroup&) = delete;
-  ThreadGroup& operator=(const ThreadGroup&) = delete;
+  ThreadGroup& operator=(ThreadGroup&&) = delete;  // not copied, not moved
 
   int rank() const override { return rank_; }
   int size() const override { return exchange_->ranks(); }

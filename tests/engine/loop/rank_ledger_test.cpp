@@ -51,11 +51,11 @@ TEST(RankLedgerTest, ReportsAndLongerWindowsAreKeptApart) {
     ledger.read(timings(20, 0.03));  // 0.05 in the ten that are new
     EXPECT_NEAR(ledger.since_report().at(1).exchange, 0.05, 1e-9);
     EXPECT_NEAR(ledger.recent().at(1).exchange, 0.03, 1e-9);
-    EXPECT_NEAR(ledger.since_epoch_began().at(1).exchange, 0.03, 1e-9);
-    EXPECT_NEAR(ledger.since_epoch_began().at(1).least_exchange, 0.0025, 1e-9);
+    EXPECT_NEAR(ledger.since_epoch_start().at(1).exchange, 0.03, 1e-9);
+    EXPECT_NEAR(ledger.since_epoch_start().at(1).least_exchange, 0.0025, 1e-9);
     EXPECT_TRUE(ledger.recent().empty()) << "nothing new";
     ledger.begin_epoch();
-    EXPECT_TRUE(ledger.since_epoch_began().empty());
+    EXPECT_TRUE(ledger.since_epoch_start().empty());
   }));
 }
 

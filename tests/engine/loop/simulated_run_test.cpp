@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "engine/checkpoint/staging.h"
+#include "engine/checkpoint/saving_thread.h"
 #include "engine/checkpoint/trained_state.h"
 #include "loop/tiny_run.h"
 #include "optim/torch_kernels.h"
@@ -73,7 +73,7 @@ TinyOptions options_on(torch::Device device) {
   return options;
 }
 
-/// What a run ends with: its state, what its newest checkpoint holds and what it reported.
+/// The results of a run: its state, what its newest checkpoint holds and what it reported.
 struct Ended {
   std::vector<NamedTensor> state, saved;
   std::vector<double> reported;
@@ -131,7 +131,7 @@ class SimulatedRunTest : public TrainerTest {
     SimulatedDevice::instance().begin(0, DeviceFault::none);
   }
 
-  /// The first two updates overflow. `stop_after`: and a second process goes on; -1: it does not stop.
+  /// The first two updates overflow. `stop_after`: and a second process continues; -1: it does not stop.
   Ended trained(const TinyOptions& options, int64_t stop_after = -1) {
     const std::string folder = folder_ / ("run" + std::to_string(++runs_));
     Ended end;
@@ -229,7 +229,7 @@ TEST_F(SimulatedRunTest, UpdatesReadNothingFromTheDevice) {
   options.save_every = config::Interval::epochs(1);
   TinyRun run(folder_ / "run", options);
   ReadRecorder recorder;
-  run.listeners_.add(recorder);
+  run.observers_.add(recorder);
   run.go();
   ASSERT_EQ(recorder.reads.size(), 12U);
   for (size_t i = 0; i < recorder.reads.size(); ++i) {
@@ -268,8 +268,8 @@ TEST_F(SimulatedRunTest, WhatIsStagedIsWhatTheDeviceHeldWhenItWasAskedFor) {
       weight.add_(1);  // not done yet
       const torch::Tensor copy = staging.copy({{{"weight", weight}}})[0][0].tensor;
       right = right && copy.eq(save).all().item<bool>();
-      weight.add_(1).sub_(1);  // training goes on
-      device.go_on();
+      weight.add_(1).sub_(1);  // training continues
+      device.run_pending();
       right = right && copy.eq(save).all().item<bool>();
     }
     device.forget();

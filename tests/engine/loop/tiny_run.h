@@ -22,7 +22,7 @@
 
 #include "core/error.h"
 #include "core/system/stop_signal.h"
-#include "data/leaf_source.h"
+#include "data/source.h"
 #include "engine/loop/trainer.h"
 #include "model/buffers.h"
 #include "tests/temporary_directory.h"
@@ -190,7 +190,7 @@ class TinyRun {
   TinyRun(const std::string& folder, const TinyOptions& options)
       : options_(options), checkpoints_(settings_of(folder, options), RunIdentity{}) {
     checkpoints_.files().prepare();
-    listeners_.add(recorder_);
+    observers_.add(recorder_);
     torch::manual_seed(1);
     learner_.device = options.device;
     learner_.model = options.make_model ? options.make_model()
@@ -212,7 +212,7 @@ class TinyRun {
     const std::string newest = checkpoints_.files().newest_verified();
     std::vector<data::BadSample> bad;
     if (!newest.empty()) at = checkpoints_.load(newest, learner_, bad);
-    if (!newest.empty() && !limit_reached(options_.limits, at)) checkpoints_.go_on_from(at);
+    if (!newest.empty() && !limit_reached(options_.limits, at)) checkpoints_.continue_from(at);
     TaskSpec spec;
     spec.num_classes = 4;
     const std::unique_ptr<Task> task = make_task(spec, options_.device);
@@ -238,7 +238,7 @@ class TinyRun {
     OperatorRecorder no_profile(options_.device, /*may_use_events=*/false);
     SplitOverlap no_overlap;
     RunTelemetry telemetry(settings.telemetry,
-                           {updater, timer, train_feed_->loader(), alone(), listeners_, slot_, no_profile, no_overlap});
+                           {updater, timer, train_feed_->loader(), alone(), observers_, slot_, no_profile, no_overlap});
     Trainer trainer(settings, {updater, *train_feed_, *val_feed_, schedule, checkpoints_, alone(), telemetry});
     return trainer.run(at);
   }
@@ -274,7 +274,7 @@ class TinyRun {
   Checkpoints& checkpoints() { return checkpoints_; }
   Learner& learner() { return learner_; }
   Recorder recorder_;
-  Observers listeners_;
+  Observers observers_;
   Slot slot_;
 
  private:

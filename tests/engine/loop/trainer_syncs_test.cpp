@@ -18,7 +18,7 @@ using namespace tiny_run;
 
 using Names = std::vector<std::string>;
 
-/// What is waited for in each update and in each report.
+/// The syncs of each update and of each report.
 class SyncRecorder : public Observer {
  public:
   std::vector<Names> updates, reports;
@@ -47,7 +47,7 @@ TinyOptions sync_options() {
 TEST_F(TrainerTest, UpdatesReadNothingFromTheDeviceAndReportsOnce) {
   TinyRun run(folder_ / "run", sync_options());
   SyncRecorder recorder;
-  run.listeners_.add(recorder);
+  run.observers_.add(recorder);
   const optim::DeviceKernelsScope as_on_a_device;
   run.go();
   ASSERT_EQ(recorder.updates.size(), 12U);
@@ -61,7 +61,7 @@ void expect_found(const std::string& folder, const std::function<void(const torc
   TinyRun run(folder, sync_options());
   run.learner().model->named_parameters()["fc.weight"].register_hook(read);
   SyncRecorder recorder;
-  run.listeners_.add(recorder);
+  run.observers_.add(recorder);
   const optim::DeviceKernelsScope as_on_a_device;
   run.go();
   ASSERT_FALSE(recorder.updates.empty());

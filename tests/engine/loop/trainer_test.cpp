@@ -109,7 +109,7 @@ TEST_F(TrainerTest, TheSlotIsToldItsTimeAndItsFindingsReachTheListeners) {
   EXPECT_FALSE(calls[14].is_first_epoch);
   EXPECT_EQ(calls[0].epochs_left, 2);
   EXPECT_GT(calls[0].seconds_allowed, 0);
-  EXPECT_EQ(calls.back().seconds_allowed, 0) << "a stop was asked for";
+  EXPECT_EQ(calls.back().seconds_allowed, 0) << "a stop was requested";
 }
 
 TEST_F(TrainerTest, WhatIsMeasuredInTheSlotIsNoCostOfReports) {
@@ -122,7 +122,7 @@ TEST_F(TrainerTest, WhatIsMeasuredInTheSlotIsNoCostOfReports) {
   EXPECT_GE(all, 0.9 * slept);
 }
 
-/// A listener that breaks its contract, or loses a record.
+/// An observer that breaks its contract, or loses a record.
 class Thrower : public Observer {
  public:
   bool looks_for_stops = false;
@@ -137,7 +137,7 @@ TEST_F(TrainerTest, AListenerThatLooksForStopRequestsIsABugAndALostRecordEndsThe
     Thrower thrower;
     thrower.looks_for_stops = looks_for_stops;
     TinyRun run(folder_ / (looks_for_stops ? "bug" : "lost"), {});
-    run.listeners_.add(thrower);
+    run.observers_.add(thrower);
     try {
       run.go();
       FAIL() << "no error";

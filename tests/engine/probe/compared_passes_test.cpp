@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/probe/compared_passes.h"
+#include "engine/probe/training_speed.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <new>
 
 #include "core/error.h"
-#include "engine/device/out_of_memory.h"
+#include "engine/device/device.h"
 #include "engine/probe/launch_overhead.h"
 #include "engine/step/state_snapshot.h"
 #include "engine/task/evaluate.h"
@@ -32,7 +32,7 @@ TEST(MemoryProbeTest, MoreImagesArePredictedFromFew) {
   }
 }
 
-/// What an evaluation of `images` really takes at most, its input included.
+/// The measured peak memory of an evaluation of `images`, its input included.
 int64_t measured_evaluation(ProbedRun& run, int64_t images) {
   run.learner.model->eval();
   const data::Batch batch = noise_batch(run.settings, images, side_of(run.settings), torch::kCPU);

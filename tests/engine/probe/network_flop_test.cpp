@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/probe/compute_probe.h"
-#include "engine/run/compute_cost.h"
+#include "engine/run/events.h"
 #include "tests/engine/probed_run.h"
 
 namespace stoker::engine {

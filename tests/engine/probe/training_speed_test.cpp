@@ -21,7 +21,7 @@ using fixtures::ProbedRun;
 constexpr double kSeconds = 0.01;
 constexpr double kAnyGain = 1;
 
-TrainingWay in_bfloat16(TrainingWay way) {
+TrainingVariant in_bfloat16(TrainingVariant way) {
   way.settings.update.precision = {torch::kCPU, /*autocast=*/true, at::kBFloat16};
   return way;
 }
@@ -29,7 +29,7 @@ TrainingWay in_bfloat16(TrainingWay way) {
 TEST(TrainingSpeedTest, TriesEveryWayAndLeavesNothingBehind) {
   fixtures::expect_nothing_left_behind([&](ProbedRun& run) {
     const int threads = at::get_num_threads();
-    TrainingWay usual{&run.learner, run.settings}, shared = usual;
+    TrainingVariant usual{&run.learner, run.settings}, shared = usual;
     shared.threads = 2;
     const std::vector<double> seconds = training_seconds({usual, in_bfloat16(usual), shared}, *run.task,
                                                          PassClock::wall, /*batch_size=*/4, kSeconds, kAnyGain);
@@ -88,7 +88,7 @@ TEST(TrainingSpeedTest, ALackOfMemoryDoesNotSayThatANetworkTakesOneSizeAlone) {
   EXPECT_THROW(side_to_try(network, run.settings, torch::kCPU), std::bad_alloc);
 }
 
-/// A network that cannot compute in bfloat16, as where oneDNN has no way; otherwise as many passes as are asked for.
+/// A network that cannot compute in bfloat16, as where oneDNN has no way; otherwise as many passes as are requested.
 class FloatOnly : public model::ImageModel {
  public:
   FloatOnly() { weight_ = register_parameter("weight", torch::ones({3})); }
@@ -107,7 +107,7 @@ TEST(TrainingSpeedTest, AWayThatCannotBeComputedTakesNoTimeAndTheOthersAreTried)
   ProbedRun run("small_cnn", 32, /*width=*/8);
   run.learner.model = std::make_shared<FloatOnly>();
   run.settings.num_classes = 3;
-  const TrainingWay usual{&run.learner, run.settings};
+  const TrainingVariant usual{&run.learner, run.settings};
   const std::vector<double> seconds =
       training_seconds({usual, in_bfloat16(usual), usual}, *run.task, PassClock::own_thread, 4, kSeconds, kAnyGain);
   EXPECT_GT(seconds[0], 0);

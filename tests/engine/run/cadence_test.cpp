@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run/cadence.h"
+#include "engine/run/plan.h"
 
 #include <gtest/gtest.h>
 

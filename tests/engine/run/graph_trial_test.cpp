@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run/graph_trial.h"
+#include "engine/run/step_times.h"
 
 #include <gtest/gtest.h>
 
 namespace stoker::engine {
 namespace {
 
-/// Of updates that take so long, on a device that is so far behind its host.
+/// Timings of updates of this length, on a device that is this far behind its host.
 StepTimings window_of(double milliseconds, double lag_milliseconds, int64_t updates = 100) {
   StepTimings window;
   window.updates = updates;

@@ -9,8 +9,6 @@
 #include <random>
 #include <string>
 
-#include "engine/run/tree_sum.h"
-
 namespace stoker::engine {
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run/rank_times.h"
+#include "engine/run/step_times.h"
 
 #include <gtest/gtest.h>
 

@@ -45,7 +45,7 @@ TEST(RunProgressTest, WhatOnlyAStopEvaluatedIsForgottenOnceTheRunGoesOn) {
   EXPECT_TRUE(stopped.note_result(1, /*lower_is_better=*/true, 0, /*is_due=*/false));
   EXPECT_EQ(stopped.best.updates, 15);
   EXPECT_EQ(stopped.epochs_without_improvement, 0);
-  stopped.go_on();
+  stopped.drop_results_of_stops();
   EXPECT_EQ(stopped.best.updates, 10);
 }
 

@@ -97,7 +97,7 @@ TEST_P(OperationsOfNetworksTest, AnUpdateStaysBelowItsCeiling) {
   EXPECT_LE(measured.snapshot, 20) << "buffers are copied one by one";
 }
 
-/// Of two replicas without gradients: what is done to buffers.
+/// Two replicas without gradients: operations on buffers.
 int64_t operations_of_exchange(fixtures::ProbedRun& run) {
   return fixtures::operations_of([&] {
     ReplicaSum sum(run.learner, 2, {});

@@ -115,7 +115,7 @@ class StoppedFeed : public BatchFeed {
     ADD_FAILURE() << "an update has begun";
     return {};
   }
-  void go_back_to(const UpdateWindow&) override {}
+  void rewind_to(const UpdateWindow&) override {}
 };
 
 TEST(ReplicasTest, AStopComesBeforeTheFirstBatch) {

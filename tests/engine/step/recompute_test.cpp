@@ -19,7 +19,7 @@ struct Case {
   bool autocast = false;
 };
 
-/// What one forward and backward pass leaves behind.
+/// The results of one forward and backward pass.
 struct Traces {
   torch::Tensor logits, next_random;  ///< [B, classes], [1]
   std::vector<model::NamedTensor> gradients, buffers;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/device/graph_runner.h"
+#include "engine/device/device.h"
 
 namespace stoker::fixtures {
 

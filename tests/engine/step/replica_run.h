@@ -29,7 +29,7 @@ namespace stoker::engine {
 
 inline constexpr int64_t kClasses = 4, kImagesPerBatch = 6;
 
-/// What the network of a learner reports to a test and does for it.
+/// Access of a test to the network of a learner.
 struct Watched {
   std::mutex mutex;
   std::map<float, float> drawn;  ///< by the first number that a pass sees, the first one that it draws
@@ -88,14 +88,14 @@ struct MadeBatches {
 };
 
 /// Those of them that a rank computes, in its order.
-class DealtFeed : public BatchFeed {
+class ShardedFeed : public BatchFeed {
  public:
-  DealtFeed(const MadeBatches& made, std::vector<int64_t> own) : made_(made), own_(std::move(own)) {}
+  ShardedFeed(const MadeBatches& made, std::vector<int64_t> own) : made_(made), own_(std::move(own)) {}
   data::Batch next(bool) override {
     if (own_.at(next_) == fails_at) throw core::Error(core::ErrorKind::data, "image 7 is torn in two");
     return made_.batches.at(static_cast<size_t>(own_[next_++]));
   }
-  void go_back_to(const UpdateWindow& window) override {
+  void rewind_to(const UpdateWindow& window) override {
     next_ = 0;
     while (own_.at(next_) < window.first_batch) ++next_;
   }
@@ -137,7 +137,7 @@ inline Learner made_learner(std::shared_ptr<Watched> watched = std::make_shared<
   return learner;
 }
 
-/// What one rank ended with.
+/// The result of one rank.
 struct End {
   at::Tensor state;  ///< all weights and buffers behind one another, as doubles
   SumValues sums;
@@ -157,7 +157,7 @@ inline End train(const Computed& setup, Group& group, Learner& learner) {
   at::set_num_threads(1);  // as a run with several replicas has it
   const MadeBatches made(setup.batches, setup.empty);
   const EpochPlan plan = setup.plan();
-  DealtFeed feed(made, own_batches(plan, share_of(group)));
+  ShardedFeed feed(made, own_batches(plan, share_of(group)));
   feed.fails_at = setup.fails_at;
   TaskSpec spec;
   spec.num_classes = kClasses;

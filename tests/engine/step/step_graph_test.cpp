@@ -59,7 +59,7 @@ class MadeFeed : public BatchFeed {
     given_.push_back(batch);
     return batch;
   }
-  void go_back_to(const UpdateWindow& window) override { next_ = window.first_batch; }
+  void rewind_to(const UpdateWindow& window) override { next_ = window.first_batch; }
   void spoil() {
     for (data::Batch& batch : given_) {
       batch.images.fill_(std::numeric_limits<float>::quiet_NaN());
@@ -308,7 +308,7 @@ TEST(StepGraphTest, WeightsThatLieElsewhereAreRecordedAnew) {
 /// Sees every batch of every third update.
 class Watcher : public StepWatcher {
  public:
-  void saw_batch(const SeenBatch& seen) override { sums.push_back(seen.outputs.sum().item<double>()); }
+  void on_batch(const SeenBatch& seen) override { sums.push_back(seen.outputs.sum().item<double>()); }
   std::vector<double> sums;
 };
 

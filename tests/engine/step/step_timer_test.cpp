@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "core/text/json.h"
-#include "core/time/elapsed.h"
+#include "core/time/clock.h"
 #include "core/time/trace.h"
-#include "data/leaf_source.h"
+#include "data/source.h"
 
 namespace stoker::engine {
 namespace {
@@ -30,7 +30,7 @@ class SlowSource : public data::LeafSource {
     const data::Loader* const asked = asked_;
     do {
       std::this_thread::sleep_for(milliseconds(2));
-    } while (asked && asked->stats().batches_asked_for == 0);
+    } while (asked && asked->stats().batches_requested == 0);
     buffer.assign(16, 7);
     content.bytes = buffer.data();
     content.size = 16;
@@ -74,7 +74,7 @@ TEST(StepTimerTest, EveryMomentOfAnUpdateBelongsToOnePart) {
   timer.begin_epoch();
   for (int64_t i = 0; i < 5; ++i) update(timer, loader, i, StepPart::other);
   timer.end_epoch();
-  const StepTimings times = timer.since_epoch_began();
+  const StepTimings times = timer.since_epoch_start();
   EXPECT_EQ(times.updates, 5);
   EXPECT_GE(times.parts[StepPart::wait].mean_seconds, 0.008);  // four samples of 2 ms
   EXPECT_GE(times.parts[StepPart::forward].mean_seconds, 0.004);
@@ -100,7 +100,7 @@ TEST(StepTimerTest, AnExchangeThatIsNotWaitedForIsHidden) {
   }
   timer.end_epoch();
   timer.exchanged(std::chrono::seconds(9), 9000);  // of no update
-  const StepTimings times = timer.since_epoch_began();
+  const StepTimings times = timer.since_epoch_start();
   EXPECT_EQ(times.exchange.count, 4);
   EXPECT_DOUBLE_EQ(times.exchange.mean_seconds, 2.5);
   EXPECT_DOUBLE_EQ(times.exchanged_bytes, 1500);
@@ -118,12 +118,12 @@ TEST(StepTimerTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
   timer.begin_epoch();
   for (int64_t i = 0; i < 10; ++i) update(timer, loader, i, StepPart::other);
   timer.end_epoch();
-  const StepTimings times = timer.since_epoch_began();
+  const StepTimings times = timer.since_epoch_start();
   EXPECT_EQ(times.sample.read.count, 40);
   EXPECT_GE(times.sample.read.mean_seconds, 0.002);
   EXPECT_GE(times.sample.read.max_seconds, times.sample.read.p95_seconds);
-  EXPECT_EQ(times.loader.batches_asked_for, 10);
-  EXPECT_GE(times.loader.empty_when_asked, 1) << "the first batch is made once it has been asked for";
+  EXPECT_EQ(times.loader.batches_requested, 10);
+  EXPECT_GE(times.loader.empty_when_requested, 1) << "the first batch is made once it has been requested";
   EXPECT_LE(times.mean_queue(), 5);
   EXPECT_GT(times.process_cpu_seconds, 0);
 }
@@ -161,7 +161,7 @@ TEST(StepTimerTest, ValidationBelongsToNoUpdate) {
   update(timer, loader, 1, StepPart::other);
   timer.end_epoch();
   const double second_epoch = core::seconds_since(begin);
-  const StepTimings times = timer.since_epoch_began();
+  const StepTimings times = timer.since_epoch_start();
   EXPECT_EQ(times.updates, 1);
   constexpr double kCoarseness = 1.1;  // Durations keep figures in classes, not each by itself
   EXPECT_LE(times.update.max_seconds, kCoarseness * second_epoch) << "what went before is no part of it";
@@ -194,7 +194,7 @@ TEST(StepTimerTest, ADevicesPartsAreReadOnceItHasPassedThem) {
   loader.begin_epoch(0);
   timer.begin_epoch();
   update(timer, loader, 0, StepPart::other);
-  const StepTimings before = timer.since_epoch_began();
+  const StepTimings before = timer.since_epoch_start();
   EXPECT_TRUE(before.has_device);
   EXPECT_EQ(before.device[StepPart::forward].count, 0);
 
@@ -208,7 +208,7 @@ TEST(StepTimerTest, ADevicesPartsAreReadOnceItHasPassedThem) {
   }
   timer.begin_update(1);
   device.passed.push_back({device.marks.back(), time + milliseconds(2)});
-  const StepTimings after = timer.since_epoch_began();
+  const StepTimings after = timer.since_epoch_start();
   EXPECT_EQ(after.device[StepPart::forward].count, 1);
   EXPECT_NEAR(after.device[StepPart::wait].mean_seconds, 0.005, 1e-9);
   EXPECT_GE(after.lag_seconds, 0.013) << "the host came to the update's begin before it waited 13 ms in its parts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What statistics compute from gathered samples is what evaluation reports.
-#include "engine/task/gather_samples.h"
+// Statistics compute from gathered samples the same metrics as evaluation.
+#include "engine/task/evaluate.h"
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -27,7 +27,7 @@ class GatherSamplesTest : public ::testing::TestWithParam<TaskKind> {
   }
   data::Batch batch(int64_t images, const Task& task) const {
     data::Batch batch;
-    const bool numbers = config::learns_numbers(GetParam());
+    const bool numbers = config::is_numeric_task(GetParam());
     batch.labels = torch::randint(0, GetParam() == TaskKind::binary ? 2 : 7, {images}, at::kLong);
     batch.targets = torch::randn({images, numbers ? 3 : 0}) * 40;
     if (GetParam() == TaskKind::multilabel) batch.targets = (batch.targets > 10).to(at::kFloat);

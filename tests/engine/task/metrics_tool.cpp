@@ -38,7 +38,7 @@ bool answer_case() {
   }
   spec.num_classes = classes;
   const auto task = stoker::engine::make_task(spec, torch::kCPU);
-  const bool numbers = stoker::config::learns_numbers(spec.kind);
+  const bool numbers = stoker::config::is_numeric_task(spec.kind);
   const int64_t outputs = task->num_outputs(), truths = numbers ? classes : 1;
   const torch::Tensor all = read_rows(rows, outputs + truths);
   const auto metrics = task->make_metrics(/*with_tables=*/true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each task makes training minimise. Golden numbers are torch's (torch.nn.functional in Python,
+// The losses of the tasks. Golden numbers are torch's (torch.nn.functional in Python,
 // float32).
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What evaluation reports. Golden numbers are scikit-learn's; scripts/parity/metrics_parity.py compares many
+// The metrics of evaluation. Golden numbers are scikit-learn's; scripts/parity/metrics_parity.py compares many
 // more.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "engine/task/error_scores.h"
-#include "engine/task/label_metrics.h"
+#include "engine/task/metrics.h"
 #include "engine/task/task.h"
 
 namespace stoker::engine {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/task/worst_samples.h"
+#include "engine/task/evaluate.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

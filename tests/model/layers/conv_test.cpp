@@ -6,9 +6,12 @@
 #include <torch/torch.h>
 
 #include <atomic>
+#include <cmath>
 
+#include "core/error.h"
 #include "kernels/conv_weight_gradient.h"
 #include "kernels/cpu.h"
+#include "model/model.h"
 #include "tests/model/layers/channels_last.h"
 
 namespace stoker::model {
@@ -23,8 +26,7 @@ class OneThread {
  public:
   OneThread() { at::set_num_threads(1); }
   ~OneThread() { at::set_num_threads(threads_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
+  OneThread& operator=(OneThread&&) = delete;  // not copied, not moved
 
  private:
   const int threads_ = at::get_num_threads();
@@ -156,6 +158,57 @@ TEST(ConvFallbackTest, ThreadsThatDoNotDivideTheChannelsTakeLibTorch) {
   at::set_num_threads(3);
   EXPECT_TRUE(is_refused(torch::nn::Conv2dOptions(64, 16, 3).bias(false), x))
       << "one of three would have half of the work";
+}
+
+/// TensorFlow's padding of one axis, before and behind.
+std::pair<int64_t, int64_t> same_padding(int64_t side, int64_t kernel, int64_t stride) {
+  const int64_t all = std::max<int64_t>(0, ((side + stride - 1) / stride - 1) * stride + kernel - side);
+  return {all / 2, all - all / 2};
+}
+
+TEST(SamePaddingTest, IsThatOfTensorFlow) {
+  torch::manual_seed(3);
+  for (const int64_t kernel : {1, 3, 5}) {
+    for (const int64_t stride : {1, 2}) {
+      for (const auto& [height, width] : {std::pair<int64_t, int64_t>{8, 6}, {9, 7}, {8, 7}, {7, 8}, {2, 1}}) {
+        const auto layer = std::make_shared<ConvNormAct>(ConvShape{4, 4, kernel, stride, /*groups=*/2}, NormSettings{},
+                                                         Activation::none);
+        layer->eval();
+        layer->use_same_padding();
+        const torch::Tensor x = torch::randn({2, 4, height, width});
+        const auto [top, bottom] = same_padding(height, kernel, stride);
+        const auto [left, right] = same_padding(width, kernel, stride);
+        const torch::Tensor wanted =
+            torch::conv2d(torch::constant_pad_nd(x, {left, right, top, bottom}), layer->named_parameters()["0.weight"],
+                          torch::Tensor(), at::IntArrayRef({stride, stride}), at::IntArrayRef({0, 0}),
+                          at::IntArrayRef({1, 1}), 2) /
+            std::sqrt(1 + 1e-5);
+        EXPECT_TRUE(torch::allclose(layer->forward(x), wanted, 1e-5, 1e-6))
+            << kernel << " " << stride << " " << height << "x" << width;
+      }
+    }
+  }
+}
+
+TEST(SamePaddingTest, NetworksOfSuchLayersTakeItAndOthersRefuseIt) {
+  ModelSpec spec;
+  spec.num_classes = 2;
+  spec.img_size = 64;
+  for (const char* const name : {"efficientnet_b0", "mobilenet_v3_small"}) {
+    spec.name = name;
+    torch::manual_seed(1);
+    const auto plain = make_model(spec);
+    spec.same_padding = true;
+    torch::manual_seed(1);
+    const auto same = make_model(spec);
+    plain->eval(), same->eval();
+    const torch::Tensor x = torch::randn({1, 3, 64, 64});
+    EXPECT_FALSE(torch::allclose(plain->features(x), same->features(x)));
+    spec.same_padding = false;
+  }
+  spec.name = "resnet18";
+  spec.same_padding = true;
+  EXPECT_THROW(make_model(spec), core::Error);
 }
 
 }  // namespace

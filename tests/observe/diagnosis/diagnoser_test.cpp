@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "observe/diagnosis/diagnoser.h"
+#include "observe/diagnosis/diagnosis.h"
 
 #include <gtest/gtest.h>
 
@@ -72,8 +72,8 @@ TEST_F(DiagnoserTest, KeepsQuietWhenThereIsLittleToGain) {
 }
 
 TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
-  int asked_threads = 0, asked_bfloat16 = 0, asked_fixed = 0;
-  probes_.pass_seconds = [&](int64_t, int64_t) { return ++asked_threads, 1.0; };
+  int requested_threads = 0, asked_bfloat16 = 0, asked_fixed = 0;
+  probes_.pass_seconds = [&](int64_t, int64_t) { return ++requested_threads, 1.0; };
   probes_.bfloat16_speed = [&] { return ++asked_bfloat16, 2.0; };
   probes_.overhead_seconds = [&] { return ++asked_fixed, 0.0; };
   DiagnosisFacts known;
@@ -84,9 +84,9 @@ TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
   waits.parts[StepPart::forward].mean_seconds = 0.001;
   waits.parts[StepPart::wait].mean_seconds = 0.009;
   for (int i = 0; i < 3; ++i) report(diagnoser, waits);
-  EXPECT_EQ(asked_threads + asked_bfloat16 + asked_fixed, 0);
+  EXPECT_EQ(requested_threads + asked_bfloat16 + asked_fixed, 0);
   for (int i = 0; i < 3; ++i) report(diagnoser, window(0));
-  EXPECT_EQ(asked_threads, 0) << "nobody competes, and there are as many threads as CPUs";
+  EXPECT_EQ(requested_threads, 0) << "nobody competes, and there are as many threads as CPUs";
   EXPECT_EQ(asked_bfloat16, 1);
   EXPECT_EQ(asked_fixed, 1);
 }

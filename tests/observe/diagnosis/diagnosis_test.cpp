@@ -230,6 +230,9 @@ std::vector<Golden> table() {
       Verdict::copy, "--pin-memory", "", 200);
   add("a report after every update", FactsOf().network(4).reports(6).decodes(2).resizes(1), Verdict::sync,
       "--report-every", "5s", 150);
+  add("slow reports every 5 seconds, the default",
+      FactsOf().network(4).reports(6).decodes(2).resizes(1).with([](DiagnosisFacts& f) { f.report_seconds = 5; }),
+      Verdict::sync, "--report-every", "1m", 150);
   add("a checkpoint every few updates", FactsOf().network(20).saves(20).decodes(2).resizes(1), Verdict::saving,
       "--save-every", "30m", 100);
   add("a batch of two images", FactsOf().network(10).decodes(1).resizes(0.2).with([](DiagnosisFacts& f) {
@@ -252,7 +255,7 @@ std::vector<Golden> table() {
         f.bfloat16_speed = 1.1;
       }),
       Verdict::device, "--amp", "", 99);
-  add("a layout that was asked for and is the slower one",
+  add("a layout that was requested and is the slower one",
       FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
         f.channels_last = false;
         f.other_layout_speed = 2;
@@ -334,7 +337,7 @@ TEST(DiagnosisTest, TheSlowRankIsNamedWithItsHost) {
   EXPECT_EQ(
       diagnosis_text(found),
       "unequal ranks (rank 1 on node-1 works 100ms on each update, the others 50ms on average): look at rank 1 on "
-      "node-1: another process, fewer or slower CPUs; or go on without it; predicted 96% more images/s");
+      "node-1: another process, fewer or slower CPUs; or run without it; predicted 96% more images/s");
 }
 
 TEST(DiagnosisTest, OtherRanksOfTheMachineAreNoOtherProcesses) {
@@ -406,7 +409,7 @@ TEST(DiagnosisTest, PixelsInMemoryAreStillResizedAndTakeLongerThanRowsJustDecode
   FactsOf facts = FactsOf().network(5).waits(95).decodes(160).resizes(20);
   const Diagnosis found = facts.with([](DiagnosisFacts& f) { f.pixel_bytes = 2e9; }).diagnosed();
   ASSERT_EQ(found.value, "ram");
-  // Of the workers' 182 ms of CPU time 40 are left, beside 5 of the network, on two CPUs.
+  // 40 of the workers' 182 ms of CPU time are left, beside 5 of the network, on two CPUs.
   EXPECT_NEAR(found.gain_percent, 100 * ((182.0 + 5) / (40 + 5) - 1), 5);
 }
 

@@ -16,9 +16,9 @@ engine::StepTimings split() {
   times.parts[StepPart::forward] = {100, 0.0082, 0.0085, 0.0091};
   times.parts[StepPart::save] = {100, 0.00001, 0.00001, 0.00001};
   times.sample.decode = {6400, 0.0011, 0.0019, 0.0098};
-  times.loader.batches_asked_for = 100;
-  times.loader.ready_when_asked = 320;
-  times.loader.empty_when_asked = 25;
+  times.loader.batches_requested = 100;
+  times.loader.ready_when_requested = 320;
+  times.loader.empty_when_requested = 25;
   times.loader.batches_capacity = 5;
   return times;
 }

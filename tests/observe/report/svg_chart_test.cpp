@@ -99,7 +99,7 @@ TEST(SvgChartTest, ManyPointsAreAveragedWithANote) {
 
 TEST(SvgChartTest, ValuesOfSeveralDecadesStandOnALogarithmicAxis) {
   Chart chart = chart_with({"steps", {0, 5, 10}, {10, 0.1, 0.001}});
-  EXPECT_EQ(svg_chart(chart).find("logarithmic"), std::string::npos) << "only where it is asked for";
+  EXPECT_EQ(svg_chart(chart).find("logarithmic"), std::string::npos) << "only where it is requested";
   chart.may_be_logarithmic = true;
   const std::string svg = svg_chart(chart);
   EXPECT_NE(svg.find("nats, logarithmic"), std::string::npos) << svg;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "observe/resources/nvml.h"
+#include "observe/resources/resources.h"
 
 #include <gtest/gtest.h>
 

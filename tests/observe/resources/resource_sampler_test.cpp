@@ -16,9 +16,9 @@ constexpr std::chrono::milliseconds kShort{20};
 /// Waits until `count` more readings have been made.
 void await_readings(ResourceSampler& sampler, int count) {
   std::atomic<int> seen{0};
-  sampler.listen([&](const ResourceReading&) { ++seen; });
+  sampler.set_callback([&](const ResourceReading&) { ++seen; });
   for (int i = 0; i < 30'000 && seen < count; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  sampler.listen({});
+  sampler.set_callback({});
   ASSERT_GE(seen, count);
 }
 
@@ -133,12 +133,12 @@ TEST(ResourceSamplerTest, ItsThreadTakesNoSignals) {
   sigset_t there, here;
   ::sigemptyset(&there);
   std::atomic<bool> seen{false};
-  sampler.listen([&](const ResourceReading&) {
+  sampler.set_callback([&](const ResourceReading&) {
     if (!seen) ::pthread_sigmask(SIG_BLOCK, nullptr, &there);
     seen = true;
   });
   while (!seen) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  sampler.listen({});
+  sampler.set_callback({});
   ::pthread_sigmask(SIG_BLOCK, nullptr, &here);
   EXPECT_EQ(::sigismember(&there, SIGTERM), 1);
   EXPECT_EQ(::sigismember(&here, SIGTERM), 0);

@@ -87,6 +87,25 @@ TEST_F(RunListingTest, TheBestComesFirstWithTheOptionsThatDiffer) {
   EXPECT_EQ(runs_json(runs)[0]["differing_options"]["lr"], "0.2");
 }
 
+TEST_F(RunListingTest, RunsOfDifferentMetricsAreGroupsEachWithTheBestFirst) {
+  for (const auto& [name, metric, value] :
+       {std::tuple("a", "top1", "60"), std::tuple("b", "mae", "7"), std::tuple("c", "top1", "70"),
+        std::tuple("d", "mae", "90"), std::tuple("e", "mae", "3")}) {
+    add_run(name, "finished", 10);
+    folder_.write(std::string(name) + "/config.yaml", std::string("train:\n  eval-metric: ") + metric + "\n");
+    folder_.write(std::string(name) + "/summary.csv",
+                  std::string("epoch,eval_loss,eval_") + metric + ",best\n1,1.0," + value + ",1\n");
+  }
+  const std::vector<ListedRun> runs = list_runs(folder_.path(), kNow);
+  const std::string table = runs_table(runs);
+  size_t at = 0;
+  for (const char* const part : {"mae 3 (1)", "mae 7 (1)", "mae 90 (1)", "\n\n", "top1 70 (1)", "top1 60 (1)"}) {
+    at = table.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << "\n" << table;
+  }
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 1 + 5 + 1);
+}
+
 TEST_F(RunListingTest, DamagedFilesCostOnlyWhatStandsInThem) {
   add_run("a", "finished", 10, "1,1.5,1.2,60.5,20,1\n2,1.1,1.");
   folder_.write("a/status.json", "{\"state\": ");

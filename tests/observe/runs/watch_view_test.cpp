@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "observe/runs/text_chart.h"
-
 namespace stoker::observe {
 namespace {
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "train/failure/last_line.h"
+#include "train/failure/result_output.h"
 
 namespace stoker::train {
 namespace {
@@ -74,15 +74,15 @@ TEST(LastLineDeathTest, ADeviceFailureIsLeftBeforeAnythingElseIsDestroyed) {
   EXPECT_EXIT(
       {
         const ThrowsWhenDestroyed feed;
-        leave_if_device_failed(c10_error("CUDA error: uncorrectable ECC error encountered"));
+        exit_on_device_failure(c10_error("CUDA error: uncorrectable ECC error encountered"));
       },
       ::testing::ExitedWithCode(71), "uncorrectable ECC(.|\n)*train: exit=71 reason=error");
 }
 
 TEST(FailureTest, WhatIsNoDeviceFailureReturns) {
-  leave_if_device_failed(c10_error("CUDA out of memory. Tried to allocate 2.00 GiB"));
-  leave_if_device_failed(c10_error("expected a tensor"));
-  leave_if_device_failed(std::runtime_error("CUDA error: not thrown by LibTorch"));
+  exit_on_device_failure(c10_error("CUDA out of memory. Tried to allocate 2.00 GiB"));
+  exit_on_device_failure(c10_error("expected a tensor"));
+  exit_on_device_failure(std::runtime_error("CUDA error: not thrown by LibTorch"));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ struct Refusal {
 Refusal refusal(const std::string& of_root, bool loses_rank = false,
                 const std::vector<std::pair<std::string, std::string>>& more = {}) {
   Refusal refusal;
-  RankPlace place;
+  RankLocation place;
   place.rank = 1;
   place.size = 2;
   const JoinedRanks ranks(place,

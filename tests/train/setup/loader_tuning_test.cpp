@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "data/leaf_source.h"
 #include "data/open_datasets.h"
+#include "data/source.h"
 #include "tests/config/resolved_words.h"
 
 namespace stoker::train {
@@ -72,7 +72,7 @@ Case case_of(std::vector<std::string> words, const core::MachineFacts& machine) 
   Case made;
   made.given = fixtures::parsed(words);
   made.settings = std::make_unique<Settings>(*made.given, machine);
-  made.settings->learn_data(kSmall);
+  made.settings->learn(&config::Facts::data, kSmall);
   return made;
 }
 

@@ -19,9 +19,9 @@ TEST(SettingsTest, WhatNobodyGaveStaysAutomaticWhenItIsLearned) {
   const auto given = fixtures::parsed({"--data-dir", "x", "--device", "cpu", "--cache", "ram"});
   Settings settings(*given, machine_of_cpus(2));
   const config::ResolvedOptions& options = settings.options();
-  settings.learn_threads({1, "measured"});
-  settings.learn_workers({1, "measured"});
-  settings.learn_cache({config::CacheTier::none, "measured"});
+  settings.learn(&config::Facts::threads, {1, "measured"});
+  settings.learn(&config::Facts::num_workers, {1, "measured"});
+  settings.learn(&config::Facts::cache, {config::CacheTier::none, "measured"});
   EXPECT_EQ(options.device.threads, 1);
   EXPECT_TRUE(settings.was_automatic(options.device.threads));
   EXPECT_TRUE(settings.was_automatic(options.loader.num_workers));
@@ -35,7 +35,7 @@ TEST(SettingsTest, WhatIsTakenOverFromAnotherRankWasGiven) {
   Settings settings(*given, machine_of_cpus(2));
   EXPECT_TRUE(settings.was_automatic(settings.options().precision.channels_last));
   config::take_over(settings.options(), *given);
-  settings.given_has_changed();
+  settings.on_options_changed();
   EXPECT_FALSE(settings.was_automatic(settings.options().precision.channels_last));
 }
 

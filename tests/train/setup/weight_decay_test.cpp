@@ -12,7 +12,7 @@ namespace {
 
 const std::string kOneDimensional = "one-dimensional";
 
-/// The last parts of the names ("weight", "class_token") of parameters that stay as they are in one update whose
+/// The last parts of the names ("weight", "class_token") of parameters that one update leaves unchanged whose
 /// gradients are zero. Biases and other parameters of one dimension are all called "one-dimensional".
 std::set<std::string> spared_by_decay(const std::string& model, const std::string& opt,
                                       const std::vector<std::string>& more = {}) {

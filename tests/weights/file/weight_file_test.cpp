@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read of good files: every layout that torch.save() has had, and the names, shapes and bytes in it.
+// Reads good files: every layout that torch.save() has had, and the names, shapes and bytes in it.
 #include "weights/file/weight_file.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weights/load/convert.h"
+#include "weights/load/pretrained.h"
 
 #include <gtest/gtest.h>
 

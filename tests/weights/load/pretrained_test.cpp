@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/error.h"
 #include "core/system/file.h"
-#include "engine/checkpoint/safetensors.h"
+#include "engine/saved/safetensors.h"
 #include "model/model.h"
 #include "tests/temporary_directory.h"
 #include "tests/weights/made_pickle.h"
@@ -39,10 +41,14 @@ std::vector<fixtures::MadeTensor> made_state(const model::ImageModel& model, con
   return tensors;
 }
 
-std::string load(model::ImageModel& model, const std::string& path, const char* name = "resnet18") {
+std::string joined(const PretrainedReport& lines) {
   std::string all;
-  for (const std::string& line : load_pretrained(model, name, "mobilenet_v3_small", path)) all += line + "\n";
+  for (const std::string& line : lines) all += line + "\n";
   return all;
+}
+
+std::string load(model::ImageModel& model, const std::string& path, const char* name = "resnet18") {
+  return joined(load_pretrained(model, name, "mobilenet_v3_small", path));
 }
 
 torch::Tensor tensor_of(const model::ImageModel& model, const std::string& name) {
@@ -67,7 +73,7 @@ TEST(PretrainedTest, ReplacesOnlyTheClassifierAndSaysSo) {
   const auto source = network(1000), target = network(7);
   engine::write_safetensors(folder / "w.safetensors", model::state_of(*source));
   const std::string report = load(*target, folder / "w.safetensors");
-  EXPECT_NE(report.find("starts fresh: fc.weight and fc.bias"), std::string::npos) << report;
+  EXPECT_NE(report.find("is randomly initialised: fc.weight and fc.bias"), std::string::npos) << report;
   EXPECT_EQ(differences(*source, *target), std::vector<std::string>{});
 }
 
@@ -95,7 +101,7 @@ TEST(PretrainedTest, AFileOfAnotherNetworkIsRefusedWithItsNames) {
     load(*network(4), folder / "w");
     FAIL();
   } catch (const core::Error& error) {
-    EXPECT_NE(std::string(error.what()).find("tensors have names of resnet18, as far as libraries are known; it has "),
+    EXPECT_NE(std::string(error.what()).find("tensors have names of resnet18, of the supported libraries; it has "),
               std::string::npos)
         << error.what();
   }
@@ -174,6 +180,52 @@ TEST(PretrainedTest, HalfNumbersAndViewsBecomeFloats) {
   EXPECT_TRUE(torch::allclose(tensor_of(*target, "conv1.weight"), tensor_of(*source, "conv1.weight"), 0.01));
   EXPECT_TRUE(torch::allclose(tensor_of(*target, "fc.weight"), tensor_of(*source, "fc.weight"), 0.001, 1e-4));
   EXPECT_EQ(tensor_of(*target, "fc.weight").scalar_type(), at::kFloat);
+}
+
+TEST(PretrainedTest, AGivenEpsilonRescalesBatchNorms) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(4), target = network(4);
+  {
+    const torch::NoGradGuard no_gradients;
+    tensor_of(*source, "bn1.running_var").fill_(0.003);
+    tensor_of(*source, "bn1.weight").fill_(2);
+  }
+  engine::write_safetensors(folder / "w", model::state_of(*source));
+  StartOptions start;
+  start.norm_eps = 1e-3;
+  const std::string report = joined(load_pretrained(*target, "resnet18", "", folder / "w", start));
+  EXPECT_NE(report.find("the weights of 20 batch norms, whose epsilon is 0.001 there and 1e-05 here"),
+            std::string::npos)
+      << report;
+  const double wanted = 2 * std::sqrt((0.003 + 1e-5) / (0.003 + 1e-3));
+  EXPECT_NEAR(tensor_of(*target, "bn1.weight")[0].item<double>(), wanted, 1e-6);
+  EXPECT_TRUE(torch::equal(tensor_of(*target, "bn1.running_var"), tensor_of(*source, "bn1.running_var")));
+}
+
+TEST(PretrainedTest, CountersOfProfilersAreLeftOutByName) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(4), target = network(4);
+  std::vector<model::NamedTensor> tensors = model::state_of(*source);
+  for (const char* const name : {"total_ops", "total_params", "layer1.0.conv1.total_ops", "fc.total_params"}) {
+    tensors.push_back({name, torch::ones({1}, at::kDouble)});
+  }
+  engine::write_safetensors(folder / "w", tensors);
+  const std::string report = load(*target, folder / "w");
+  EXPECT_NE(report.find("left out: 4 counters of a profiler (total_ops, total_params)"), std::string::npos) << report;
+  EXPECT_EQ(differences(*source, *target), std::vector<std::string>{});
+}
+
+TEST(PretrainedTest, OneOfSeveralFilesIsRefusedWithTheirIndex) {
+  const fixtures::TemporaryDirectory folder;
+  std::vector<model::NamedTensor> half = model::state_of(*network(4));
+  half.resize(half.size() / 2);
+  engine::write_safetensors(folder / "model-00001-of-00002.safetensors", half);
+  try {
+    load(*network(4), folder / "model-00001-of-00002.safetensors");
+    FAIL();
+  } catch (const core::Error& error) {
+    EXPECT_NE(error.hint().find("one of several: give the index"), std::string::npos) << error.hint();
+  }
 }
 
 TEST(PretrainedTest, AnIndexNamesTheFilesThatHoldTheTensors) {

@@ -9,7 +9,7 @@
 namespace stoker::weights {
 namespace {
 
-/// What a dialect calls it: "torchvision's name", with the part where several make one; "?" and "-" for unknown and
+/// The name in a dialect: "torchvision's name", with the part where several make one; "?" and "-" for unknown and
 /// idle.
 std::string ours(const std::string& network, const std::string& dialect, const std::string& theirs) {
   for (const Dialect& candidate : dialects_of(network)) {

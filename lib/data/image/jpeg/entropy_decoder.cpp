@@ -19,7 +19,7 @@ uint32_t made_entry(int value, int advance, int length) {
 
 }  // namespace
 
-/// What a symbol and the bits behind its code mean; the code is `length` bits at the top of the buffer.
+/// The meaning of a symbol and the bits behind its code; the code is `length` bits at the top of the buffer.
 uint32_t HuffmanTable::entry_of(uint8_t symbol, int length, uint64_t buffer) const {
   const int run = code_.dc ? 0 : symbol >> 4, size = code_.dc ? symbol : symbol & 15;
   if (size == 0 && !code_.dc && run != 15) return kEndOfBlock | static_cast<uint32_t>(length);
@@ -187,7 +187,7 @@ void EntropyDecoder::take_over(jpeg_decompress_struct&, McuReader) {}
 
 bool EntropyDecoder::start(const jpeg_decompress_struct& codec) {
   if (codec.progressive_mode || codec.arith_code || codec.data_precision != 8 || is_lossless(codec)) return false;
-  // Of several scans libjpeg has read all by now.
+  // libjpeg has read all of several scans by now.
   if (has_several_scans(codec) || codec.comps_in_scan != codec.num_components) return false;
   ++images_;
   blocks_in_mcu_ = codec.blocks_in_MCU;

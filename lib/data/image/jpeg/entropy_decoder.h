@@ -24,10 +24,10 @@ struct HuffmanCode {
   }
 };
 
-/// What the next bits of a stream mean.
+/// The meaning of the next bits of a stream.
 ///
 /// An entry of 32 bits is, from above: 16 bits of signed value, 1 bit `special`, 7 bits of how far the
-/// coefficient index advances (run + 1), 8 bits of how many bits are used up. An entry that is special asks
+/// coefficient index advances (run + 1), 8 bits of how many bits are used up. A special entry stands
 /// for more: the end of a block, a value whose bits reach beyond the table, or a code that does.
 class HuffmanTable {
  public:
@@ -81,7 +81,7 @@ struct BitReader {
   void give_back();
 };
 
-/// What libjpeg calls for each MCU: jpeg_entropy_decoder::decode_mcu.
+/// The function that libjpeg calls for each MCU: jpeg_entropy_decoder::decode_mcu.
 using McuReader = boolean (*)(j_decompress_ptr codec, JBLOCKROW* blocks);
 
 /// One per worker: tables are kept from image to image, since many share theirs.
@@ -92,7 +92,7 @@ class EntropyDecoder {
  public:
   EntropyDecoder();
   /// Call after jpeg_start_decompress(). False when the file is not for it, or this build has no stage of its own: the
-  /// decode then goes on as it is.
+  /// decode then continues as it is.
   bool start(const jpeg_decompress_struct& codec);
   /// Makes libjpeg call `reader`, which calls read_mcu(), instead of its own stage; after start().
   static void take_over(jpeg_decompress_struct& codec, McuReader reader);

@@ -13,7 +13,7 @@
 
 namespace stoker::data {
 
-/// What turns Huffman codes into coefficients. Pixels and verdicts do not depend on it.
+/// The implementation that turns Huffman codes into coefficients. Pixels and verdicts do not depend on it.
 enum class EntropyStage {
   automatic,  ///< ours where it passed its self-test in this process, else libjpeg's
   own,        ///< ours, untested
@@ -29,7 +29,7 @@ using StageDecoder =
 /// Returns "" when pixels are equal, else what differs, such as "48x16, 4:2:0, whole". Throws std::bad_alloc.
 std::string difference_of_stages(const StageDecoder& decode);
 
-/// What EntropyStage::automatic stands for.
+/// The choice of EntropyStage::automatic.
 class EntropyStageChoice {
  public:
   explicit EntropyStageChoice(StageDecoder decode) : decode_(std::move(decode)) {}

@@ -13,8 +13,7 @@
 #include "core/format.h"
 #include "data/image/jpeg/entropy_decoder.h"
 #include "data/image/jpeg/jpeg_library.h"
-#include "data/image/pixels/convert.h"
-#include "data/image/pixels/image_rows.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 namespace {
@@ -25,6 +24,9 @@ using Clock = std::chrono::steady_clock;
 
 /// Why libjpeg was left in the middle.
 enum class Failure { none, bad_image, entropy_gave_up, too_slow };
+
+/// The end marker may be missing; damage gives the pixels that libjpeg makes up.
+enum class Tolerated { nothing, missing_end, damage };
 
 /// libjpeg reports errors by calling back, and callbacks may not return: they jump to where the decode began.
 /// Nothing with a destructor lives between there and here.
@@ -41,7 +43,8 @@ struct JpegSession {
   EntropyDecoder* entropy;  ///< null: libjpeg's own
   bool entropy_taken_over;
   bool has_left_over;  ///< bytes between the last block and the end marker
-  bool repairs;        ///< damage gives the pixels that libjpeg makes up
+  bool is_in_pixels;   ///< behind the headers
+  Tolerated tolerated;
 };
 
 JpegSession& session_of(j_common_ptr codec) { return *static_cast<JpegSession*>(codec->client_data); }
@@ -63,13 +66,15 @@ void on_jpeg_message(j_common_ptr codec, int level) {
   JpegSession& session = session_of(codec);
   const int code = session.errors.msg_code;
   // Bytes that stand before a marker, and what is odd in headers, touch no pixel; in all other cases these are made up
-  // from here on. Where bytes are left over before the marker of a restart, something between was not read.
+  // from here on. Where bytes are left over before the marker of a restart within pixels, something was not read.
   constexpr int kFirstRestart = 0xD0, kLastRestart = 0xD7;
   const int marker = session.errors.msg_parm.i[1];
-  const bool is_left_over = code == JWRN_EXTRANEOUS_DATA && (marker < kFirstRestart || marker > kLastRestart);
+  const bool is_restart = session.is_in_pixels && marker >= kFirstRestart && marker <= kLastRestart;
+  const bool is_left_over = code == JWRN_EXTRANEOUS_DATA && !is_restart;
   if (is_left_over && marker == JPEG_EOI) session.has_left_over = true;
   if (is_left_over || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM || code == JWRN_NOT_SEQUENTIAL) return;
-  if (!session.repairs) fail_session(session);
+  if (code == JWRN_JPEG_EOF && session.tolerated == Tolerated::missing_end) return;
+  if (session.tolerated != Tolerated::damage) fail_session(session);
 }
 
 void on_jpeg_progress(j_common_ptr codec) {
@@ -104,7 +109,7 @@ void open_session(JpegSession& session, const uint8_t* bytes, uint64_t size) {
   codec.do_fancy_upsampling = TRUE;
 }
 
-/// What libjpeg converts to by itself; the last step from CMYK is ours.
+/// The colours that libjpeg converts to; the last step from CMYK is ours.
 J_COLOR_SPACE output_space(const jpeg_decompress_struct& codec, int channels) {
   if (codec.jpeg_color_space == JCS_CMYK || codec.jpeg_color_space == JCS_YCCK) return JCS_CMYK;
   return channels == 1 ? JCS_GRAYSCALE : JCS_EXT_RGB;
@@ -171,7 +176,8 @@ bool start_region(JpegSession& session, Region& region) {
   if (setjmp(session.on_error) != 0) return false;
   jpeg_decompress_struct& codec = session.codec;
   const int width = static_cast<int>(codec.output_width), height = static_cast<int>(codec.output_height);
-  if (session.repairs || !allows_regions(codec)) region = {0, 0, width, height};
+  session.is_in_pixels = true;
+  if (session.tolerated == Tolerated::damage || !allows_regions(codec)) region = {0, 0, width, height};
   jpeg_start_decompress(&codec);
   session.entropy_taken_over = session.entropy != nullptr && session.entropy->start(codec);
   if (session.entropy_taken_over) EntropyDecoder::take_over(codec, on_jpeg_mcu);
@@ -213,10 +219,13 @@ bool fail_with(JpegSession& session, const std::string& reason) {
   return false;
 }
 
-/// The steps in order; false when one failed.
+/// The steps in order; false when one failed. A region of width 0 is the whole.
 bool decode_in_session(JpegSession& session, const uint8_t* bytes, uint64_t size, int channels,
                        const DecodeLimits& limits, Region region, RowSink& rows) {
   if (!read_session_header(session, bytes, size, channels)) return false;
+  if (region.width == 0) {
+    region = {0, 0, static_cast<int>(session.codec.output_width), static_cast<int>(session.codec.output_height)};
+  }
   const double megapixels = 1e-6 * session.codec.output_width * session.codec.output_height;
   const bool inside = region.left + region.width <= static_cast<int>(session.codec.output_width) &&
                       region.top + region.height <= static_cast<int>(session.codec.output_height);
@@ -233,19 +242,18 @@ class SessionEnd {
  public:
   explicit SessionEnd(JpegSession& session) : session_(session) {}
   ~SessionEnd() { jpeg_destroy_decompress(&session_.codec); }
-  SessionEnd(const SessionEnd&) = delete;
-  SessionEnd& operator=(const SessionEnd&) = delete;
+  SessionEnd& operator=(SessionEnd&&) = delete;  // not copied, not moved
 
  private:
   JpegSession& session_;
 };
 
-/// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone; damage is repaired or ends it.
-Failure decode_once(JpegSession& session, EntropyDecoder* entropy, bool repairs, const uint8_t* bytes, uint64_t size,
-                    int channels, const DecodeLimits& limits, const Region& region, RowSink& rows) {
+/// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone.
+Failure decode_once(JpegSession& session, EntropyDecoder* entropy, Tolerated tolerated, const uint8_t* bytes,
+                    uint64_t size, int channels, const DecodeLimits& limits, const Region& region, RowSink& rows) {
   session = {};
   session.entropy = entropy;
-  session.repairs = repairs;
+  session.tolerated = tolerated;
   session.max_scans = limits.max_jpeg_scans;
   session.give_up_at =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.max_seconds));
@@ -260,8 +268,8 @@ std::string decode_with_stage(const std::vector<uint8_t>& jpeg, Region& wanted, 
   EntropyDecoder entropy;
   JpegSession session;
   RowsOfImage rows(out, wanted);
-  const Failure failure = decode_once(session, stage == EntropyStage::own ? &entropy : nullptr, false, jpeg.data(),
-                                      jpeg.size(), 3, {}, wanted, rows);
+  const Failure failure = decode_once(session, stage == EntropyStage::own ? &entropy : nullptr, Tolerated::nothing,
+                                      jpeg.data(), jpeg.size(), 3, {}, wanted, rows);
   wanted = rows.held();
   return failure == Failure::none ? "" : "not decoded";
 }
@@ -290,11 +298,21 @@ bool is_put_before_end(const uint8_t* bytes, uint64_t size, const DecodeLimits& 
   EntropyDecoder entropy;
   JpegSession session;
   NoRows rows;
-  decode_once(session, &entropy, false, bytes, size, 1, limits, wanted, rows);
+  decode_once(session, &entropy, Tolerated::nothing, bytes, size, 1, limits, wanted, rows);
   return !session.entropy_taken_over || entropy.ended_well();
 }
 
-/// Of this thread; see take_repair().
+/// Whether nothing but the end marker is missing: Huffman codes of one scan end with the data.
+bool lacks_end_alone(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits) {
+  JpegSession session;
+  NoRows rows;
+  const Failure failure = decode_once(session, nullptr, Tolerated::missing_end, bytes, size, 1, limits, Region(), rows);
+  const jpeg_decompress_struct& codec = session.codec;
+  return failure == Failure::none && !session.has_left_over && !codec.progressive_mode && !codec.arith_code &&
+         codec.comps_in_scan == codec.num_components;
+}
+
+/// For this thread; see take_repair().
 thread_local std::string last_repair;
 
 }  // namespace
@@ -303,16 +321,17 @@ std::string take_repair() { return std::exchange(last_repair, ""); }
 
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                         const Region& wanted, RowSink& rows, EntropyStage stage) {
-  const bool is_whole = has_end_marker(bytes, size);
+  const bool has_end = has_end_marker(bytes, size), is_whole = has_end || lacks_end_alone(bytes, size, limits);
+  const Tolerated tolerated = has_end ? Tolerated::nothing : Tolerated::missing_end;
   constexpr const char* kCutShort = "JPEG: cut short: there is no end marker";
   if (!is_whole && !limits.repair) return kCutShort;
   if (stage == EntropyStage::automatic) stage = chosen_stage();
   thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
   JpegSession session;
-  EntropyDecoder* const entropy = is_whole && stage == EntropyStage::own ? &own_entropy : nullptr;
-  Failure failure = decode_once(session, entropy, false, bytes, size, channels, limits, wanted, rows);
+  EntropyDecoder* const entropy = has_end && stage == EntropyStage::own ? &own_entropy : nullptr;
+  Failure failure = decode_once(session, entropy, tolerated, bytes, size, channels, limits, wanted, rows);
   if (failure == Failure::entropy_gave_up) {
-    failure = decode_once(session, nullptr, false, bytes, size, channels, limits, wanted, rows);
+    failure = decode_once(session, nullptr, tolerated, bytes, size, channels, limits, wanted, rows);
   }
   if (failure == Failure::none && session.has_left_over && !limits.repair &&
       !is_put_before_end(bytes, size, limits, wanted)) {
@@ -320,7 +339,7 @@ std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const
   }
   if (limits.repair && (failure == Failure::bad_image || (failure == Failure::none && !is_whole))) {
     const std::string reason = is_whole ? std::string("JPEG: ") + session.message : kCutShort;
-    failure = decode_once(session, nullptr, true, bytes, size, channels, limits, wanted, rows);
+    failure = decode_once(session, nullptr, Tolerated::damage, bytes, size, channels, limits, wanted, rows);
     if (failure == Failure::none) last_repair = reason;
   }
   if (failure == Failure::none) return "";

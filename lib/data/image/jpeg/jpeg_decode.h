@@ -16,7 +16,7 @@ namespace stoker::data {
 /// same or more. The requested part is bit for bit the pixels of a whole decode; the rim around it need not
 /// be, since smooth upsampling lacks its neighbours there. Rows below are not looked at, except
 /// that the file must have its end marker. Returns "" or the reason; a warning of the decoder is a reason.
-/// Throws std::bad_alloc, and Error{data} when the time limit is over: how long a decode takes is no property
+/// Throws std::bad_alloc, and Error{data} when the time limit is over: how long a decode takes is not a property
 /// of the image alone, so that it must not be skipped like a bad one.
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                         const Region& wanted, RowSink& rows, EntropyStage stage = EntropyStage::automatic);

@@ -2,15 +2,17 @@
 #include "data/image/tiff/tiff_file.h"
 
 #include <tiffio.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 #include "core/format.h"
-#include "data/storage/byte_view.h"
+#include "data/storage/byte_reader.h"
 
 namespace stoker::data {
 
@@ -19,14 +21,14 @@ struct TiffMemory {
   const uint8_t* bytes;
   uint64_t size;
   uint64_t at = 0;
-  bool is_decoding = false;  ///< warnings about a directory are no damage
+  bool is_decoding = false;  ///< warnings about a directory are not damage
   std::array<char, 200> message{};
   TIFF* tiff = nullptr;
 };
 
 namespace {
 
-/// What libtiff may allocate at once beside the size of the file: tables, and buffers of single codecs.
+/// The limit for single allocations of libtiff beside the size of the file: tables, and buffers of single codecs.
 constexpr uint64_t kOwnNeeds = 512 << 20;
 
 TiffMemory& memory_of(thandle_t handle) { return *static_cast<TiffMemory*>(handle); }
@@ -53,7 +55,7 @@ int keep_error(TIFF*, void* user, const char*, const char* text, va_list argumen
   if (memory.message[0] == 0) std::vsnprintf(memory.message.data(), memory.message.size(), text, arguments);
   return 1;
 }
-/// Of the warnings those of the decoders of JPEG and fax count: pixels are made up from there on.
+/// Warnings of the decoders of JPEG and fax count: pixels are made up from there on.
 int keep_damage(TIFF* tiff, void* user, const char* module, const char* text, va_list arguments) {
   const std::string_view from = module == nullptr ? "" : module;
   const bool counts = from.substr(0, 7) == "JPEGLib" || from.substr(0, 3) == "Fax";
@@ -116,8 +118,9 @@ TiffFile::~TiffFile() {
 }
 
 std::string TiffFile::damage(const char* otherwise) const {
-  return core::format("damaged TIFF: {}",
-                      memory_->message[0] == 0 ? std::string(otherwise) : core::printable(memory_->message.data()));
+  std::string text = core::printable(memory_->message.data());
+  text.erase(0, text.find_first_not_of(": "));  // behind the name of the file, which libtiff is not given
+  return core::format("damaged TIFF: {}", text.empty() ? otherwise : text);
 }
 
 /// The first directory, unless it is a preview: then the next that is none, or one below the preview, as cameras write.
@@ -200,6 +203,49 @@ std::vector<std::array<uint16_t, 3>> TiffFile::palette() const {
   return colours;
 }
 
+/// Deflated data ends with a checksum, which libtiff does not look at where damage makes more of it than a strip holds.
+bool TiffFile::fits_checksum(uint32_t piece, const std::vector<uint8_t>& decoded, uint64_t row_bytes) const {
+  TIFF* const tiff = memory_->tiff;
+  const uint64_t compression = directory_.compression;
+  if (compression != COMPRESSION_ADOBE_DEFLATE && compression != COMPRESSION_DEFLATE) return true;
+  const uint64_t begin = TIFFGetStrileOffset(tiff, piece), count = TIFFGetStrileByteCount(tiff, piece);
+  const ByteView stored = ByteView(memory_->bytes, memory_->size).part(begin, count);
+  uint16_t predictor = PREDICTOR_NONE, order = FILLORDER_MSB2LSB;
+  TIFFGetField(tiff, TIFFTAG_PREDICTOR, &predictor);
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_FILLORDER, &order);
+  if (order != FILLORDER_MSB2LSB || stored.size() < 4) return true;
+  uLong sum = ::adler32(0, nullptr, 0);
+  if (predictor == PREDICTOR_NONE && (directory_.bits <= 8 || TIFFIsByteSwapped(tiff) == 0)) {
+    sum = ::adler32_z(sum, decoded.data(), decoded.size());
+  } else if (predictor == PREDICTOR_HORIZONTAL && directory_.bits == 8) {
+    const uint64_t here = directory_.planes == PLANARCONFIG_SEPARATE ? 1 : directory_.samples;
+    std::vector<uint8_t> differences(row_bytes);
+    for (uint64_t at = 0; at + row_bytes <= decoded.size(); at += row_bytes) {
+      const uint8_t* const row = decoded.data() + at;
+      for (uint64_t i = 0; i < row_bytes; ++i)
+        differences[i] = static_cast<uint8_t>(row[i] - (i < here ? 0 : row[i - here]));
+      sum = ::adler32(sum, differences.data(), static_cast<uInt>(row_bytes));
+    }
+  } else {
+    sum = ~uLong{stored.big32(stored.size() - 4)};
+  }
+  if (sum == stored.big32(stored.size() - 4)) return true;
+  // Some writers store more rows than the last strip has, or bytes behind it: zlib compares then.
+  z_stream zip{};
+  if (::inflateInit(&zip) != Z_OK) throw std::bad_alloc();
+  std::vector<uint8_t> ignored(1 << 16);
+  zip.next_in = const_cast<uint8_t*>(stored.data());
+  zip.avail_in = static_cast<uInt>(stored.size());
+  int end = Z_OK;
+  for (uint64_t made = 0; end == Z_OK && made <= decoded.size() + kOwnNeeds / 8; made = zip.total_out) {
+    zip.next_out = ignored.data();
+    zip.avail_out = static_cast<uInt>(ignored.size());
+    end = ::inflate(&zip, Z_NO_FLUSH);
+  }
+  ::inflateEnd(&zip);
+  return end == Z_STREAM_END;
+}
+
 std::string TiffFile::read(std::vector<uint8_t>& scratch, uint64_t most_bytes,
                            const std::function<void(const TiffPiece&)>& take) {
   TIFF* const tiff = memory_->tiff;
@@ -239,12 +285,13 @@ std::string TiffFile::read(std::vector<uint8_t>& scratch, uint64_t most_bytes,
         if ((is_tiled ? TIFFTileSize(tiff) : TIFFVStripSize(tiff, static_cast<uint32_t>(rows))) != wanted) {
           return damage("its pixels are laid out in a way that is not read");
         }
-        // Of a damaged stream libtiff may leave out a part: not what was here before.
+        // libtiff may leave out a part of a damaged stream: not what was here before.
         scratch.assign(static_cast<size_t>(wanted), 0);
-        const tmsize_t got =
-            is_tiled ? TIFFReadEncodedTile(tiff, TIFFComputeTile(tiff, x, y, 0, sample), scratch.data(), wanted)
-                     : TIFFReadEncodedStrip(tiff, TIFFComputeStrip(tiff, y, sample), scratch.data(), wanted);
+        const uint32_t piece = is_tiled ? TIFFComputeTile(tiff, x, y, 0, sample) : TIFFComputeStrip(tiff, y, sample);
+        const tmsize_t got = is_tiled ? TIFFReadEncodedTile(tiff, piece, scratch.data(), wanted)
+                                      : TIFFReadEncodedStrip(tiff, piece, scratch.data(), wanted);
         if (got != wanted || memory_->message[0] != 0) return damage("a part of it is missing");
+        if (!fits_checksum(piece, scratch, row_bytes)) return damage("the checksum of deflated data does not fit");
         take({left, top, plane, std::min(width, picture.width - left), std::min(rows, picture.height - top),
               scratch.data(), row_bytes});
       }

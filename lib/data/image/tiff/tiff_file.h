@@ -38,11 +38,10 @@ struct TiffMemory;
 
 class TiffFile {
  public:
-  /// Stands at the first picture that is no preview and no mask; `problem()` where there is none.
+  /// Stands at the first picture that is not a preview and no mask; `problem()` where there is none.
   TiffFile(const uint8_t* bytes, uint64_t size);
   ~TiffFile();
-  TiffFile(const TiffFile&) = delete;
-  TiffFile& operator=(const TiffFile&) = delete;
+  TiffFile& operator=(TiffFile&&) = delete;  // not copied, not moved
 
   const std::string& problem() const { return problem_; }
   const TiffDirectory& directory() const { return directory_; }
@@ -59,6 +58,8 @@ class TiffFile {
 
  private:
   std::string damage(const char* otherwise) const;
+  /// Whether a decoded strip or tile is what was deflated; true for other codecs.
+  bool fits_checksum(uint32_t piece, const std::vector<uint8_t>& decoded, uint64_t row_bytes) const;
   void choose_picture();
   void read_directory();
 

@@ -14,7 +14,7 @@ namespace {
 }  // namespace
 
 bool can_join_processes() { return false; }
-bool listens_at_one_address() { return true; }
+bool can_listen_at_one_address() { return true; }
 std::unique_ptr<Group> join_processes(const Joining&) { refuse(); }
 
 }  // namespace stoker::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs between releases of c10d, behind a few names.
+// Differences between releases of c10d, behind a few names.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/FileStore.hpp>

@@ -4,23 +4,22 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
 
+#include "core/system/machine.h"
 #include "engine/group/c10d/device_peers.h"
 
 namespace stoker::engine {
 namespace {
 
-/// Of the running kernel: containers of one machine have it in common, and their names need not distinguish machines.
+/// The identifier of the running kernel: containers of one machine have it in common, and their names need not
+/// distinguish machines.
 std::string machine_name() {
   std::string id;
   if (std::ifstream("/proc/sys/kernel/random/boot_id") >> id) return id;
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
+  return core::host_name();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL needs of CUDA, apart from NCCL, so that its use can be tried without a GPU.
+// The parts of CUDA that NCCL needs, apart from NCCL, so that its use can be tried without a GPU.
 #pragma once
 
 #include <c10/core/Device.h>

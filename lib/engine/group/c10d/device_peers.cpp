@@ -7,7 +7,7 @@
 
 namespace stoker::engine {
 
-std::string why_not_between(const std::vector<std::string>& cards) {
+std::string link_obstacle(const std::vector<std::string>& cards) {
   std::map<std::string, size_t> first_with;
   for (size_t rank = 0; rank < cards.size(); ++rank) {
     if (cards[rank].empty()) return core::format("rank {} has no NCCL for its device", rank);

@@ -31,10 +31,10 @@ class DevicePeers : public Peers {
 /// Which card a device is, in the same words on all ranks that have it; empty where connect_devices() cannot use it.
 std::string card_of(const at::Device& device);
 
-/// What stands in place of a card for a rank that computes on the CPU.
+/// The card name of a rank that computes on the CPU.
 inline constexpr const char* kCpuCard = "cpu";
 /// Why ranks with these cards, by rank, cannot exchange between their devices; empty: they can.
-std::string why_not_between(const std::vector<std::string>& cards);
+std::string link_obstacle(const std::vector<std::string>& cards);
 
 /// Every rank makes this call, each with a card of its own that no other rank has. `peers` outlives the result, and
 /// reports what happens to other ranks. Throws as DevicePeers::wait().

@@ -33,9 +33,10 @@ at::Tensor tensor_over(void* bytes, size_t size) {
 
 }  // namespace
 
-GlooPeers::GlooPeers(Settings settings, Meeting& meeting, const std::function<c10::intrusive_ptr<c10d::Store>()>& store)
+GlooPeers::GlooPeers(Settings settings, Rendezvous& rendezvous,
+                     const std::function<c10::intrusive_ptr<c10d::Store>()>& store)
     : settings_(std::move(settings)),
-      meeting_(meeting),
+      rendezvous_(rendezvous),
       tags_(static_cast<size_t>(settings_.size)),
       finder_(settings_.rank, settings_.size, settings_.timeout_seconds) {
   watcher_ = std::thread([this] { watch(); });
@@ -58,7 +59,7 @@ GlooPeers::~GlooPeers() { end_watch(); }
 void GlooPeers::end_watch() {
   ends_ = true;
   watcher_.join();
-  give_sign(SignOfLife::Doing::ended);
+  send_heartbeat(Heartbeat::Doing::ended);
 }
 
 void GlooPeers::wait_for_ranks() {
@@ -68,20 +69,20 @@ void GlooPeers::wait_for_ranks() {
     std::string ranks;
     is_first = true;
     for (int other = 0; other < size(); ++other) {
-      const bool is_here = other == rank() || meeting_.sign_of(other).is_here();
-      is_first &= !is_here || other >= rank();
-      if (!is_here) ranks += (ranks.empty() ? "rank " : ", ") + std::to_string(other);
+      const bool is_present = other == rank() || rendezvous_.heartbeat_of(other).is_present();
+      is_first &= !is_present || other >= rank();
+      if (!is_present) ranks += (ranks.empty() ? "rank " : ", ") + std::to_string(other);
     }
     return ranks.empty() ? ranks : format("{} of {}", ranks, size());
   };
-  wait_until_here(missing, settings_.meeting_seconds, kAgain, is_first);
+  wait_until_present(missing, settings_.meeting_seconds, kAgain, is_first);
 }
 
 void GlooPeers::connect(const std::function<c10::intrusive_ptr<c10d::Store>()>& store) {
   auto options =
       c10d::ProcessGroupGloo::Options::create(milliseconds(static_cast<int64_t>(1000 * settings_.timeout_seconds)));
   options->threads = 2;
-  waits_ = true;  // a rank that gives no sign of life meanwhile is lost
+  waits_ = true;  // a rank that sends no heartbeat meanwhile is lost
   try {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(settings_.address));
     gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store(), rank(), size(), options);
@@ -139,7 +140,7 @@ void GlooPeers::all_reduce(const at::Tensor& tensor) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    lose((rank() + 1) % size(), error.what());  // a neighbour in the ring; whoever is gone has more to say
+    lose((rank() + 1) % size(), error.what());  // a neighbour in the ring; the lost rank has the cause
   }
   ++exchanges_;
   bytes_sent_ += static_cast<int64_t>(tensor.nbytes()) / size() * 2 * (size() - 1);
@@ -180,7 +181,7 @@ void GlooPeers::wait_for(const std::function<bool()>& is_done) {
   ++exchanges_;
 }
 
-void GlooPeers::wait_for_last_word() {
+void GlooPeers::wait_for_cause() {
   for (milliseconds waited(0); waited < kLastWord; waited += kWatch) {
     throw_if_broken();
     std::this_thread::sleep_for(kWatch);
@@ -190,7 +191,7 @@ void GlooPeers::wait_for_last_word() {
 
 std::string GlooPeers::publish_cause(const std::string& cause) noexcept {
   try {
-    return meeting_.publish_cause(cause);
+    return rendezvous_.publish_cause(cause);
   } catch (...) {
     return cause;
   }
@@ -198,15 +199,15 @@ std::string GlooPeers::publish_cause(const std::string& cause) noexcept {
 
 std::string GlooPeers::cause() noexcept {
   try {
-    return meeting_.cause();
+    return rendezvous_.cause();
   } catch (...) {
     return "";
   }
 }
 
-SignOfLife GlooPeers::sign_of(int rank) noexcept {
+Heartbeat GlooPeers::heartbeat_of(int rank) noexcept {
   try {
-    return meeting_.sign_of(rank);
+    return rendezvous_.heartbeat_of(rank);
   } catch (...) {
     return {};
   }
@@ -222,14 +223,15 @@ void GlooPeers::lose(int peer, const std::string& what) {
   }
   throw_if_broken();
   std::string cause = this->cause();
-  for (milliseconds waited(0); cause.empty() && waited < kLastWord && !sign_of(peer).has_ended(); waited += kWatch) {
+  for (milliseconds waited(0); cause.empty() && waited < kLastWord && !heartbeat_of(peer).has_ended();
+       waited += kWatch) {
     std::this_thread::sleep_for(kWatch);
     cause = this->cause();
   }
-  if (cause.empty()) cause = meeting_.failure();
+  if (cause.empty()) cause = rendezvous_.failure();
   if (cause.empty()) {
-    cause = publish_cause(sign_of(peer).has_ended() ? format("rank {} has ended", peer)
-                          : what.empty()            ? format("rank {} is gone", peer)
+    cause = publish_cause(heartbeat_of(peer).has_ended() ? format("rank {} has ended", peer)
+                          : what.empty()                 ? format("rank {} is gone", peer)
                                          : format("rank {} is gone, or the connection to it is broken", peer));
   }
   {
@@ -254,11 +256,11 @@ void GlooPeers::watch() {
     }
     std::string cause = this->cause();
     if (cause.empty()) {
-      if (now >= next_sign_) {
-        next_sign_ = now + finder_.seconds_between_signs();
-        give_sign(waits_            ? SignOfLife::Doing::waits
-                  : does_long_work_ ? SignOfLife::Doing::long_work
-                                    : SignOfLife::Doing::computes);
+      if (now >= next_heartbeat_) {
+        next_heartbeat_ = now + finder_.heartbeat_interval();
+        send_heartbeat(waits_          ? Heartbeat::Doing::waits
+                       : is_long_work_ ? Heartbeat::Doing::long_work
+                                       : Heartbeat::Doing::computes);
       }
       cause = find_lost_rank(now);
       if (!cause.empty()) cause = publish_cause(cause);
@@ -269,27 +271,27 @@ void GlooPeers::watch() {
   }
 }
 
-void GlooPeers::give_sign(SignOfLife::Doing doing) noexcept {
+void GlooPeers::send_heartbeat(Heartbeat::Doing doing) noexcept {
   try {
-    meeting_.give_sign({++signs_, doing, ::getpid()});
-  } catch (...) {  // meeting_.failure()
+    rendezvous_.send_heartbeat({++heartbeats_, doing, ::getpid()});
+  } catch (...) {  // rendezvous_.failure()
   }
 }
 
-/// Why this rank waits, or will wait, in vain; empty where it does not, or not for long.
+/// Why this rank waits, or will wait, without end; empty where it does not, or not for long.
 std::string GlooPeers::find_lost_rank(double now) {
   for (int other = 0; other < size(); ++other) {
-    if (meeting_.is_dead(other)) {
-      return format("rank {} (process {}) is gone", other, sign_of(other).process);
+    if (rendezvous_.is_dead(other)) {
+      return format("rank {} (process {}) is gone", other, heartbeat_of(other).process);
     }
   }
   const int64_t exchange = waits_ ? exchanges_.load() : -1;
   if (exchange != seen_exchange_) finder_.begin_wait(now);
   seen_exchange_ = exchange;
-  if (exchange < 0 || !finder_.wants_signs(now)) return "";
-  std::vector<SignOfLife> signs;
-  for (int other = 0; other < size(); ++other) signs.push_back(sign_of(other));
-  return meeting_.failure().empty() ? finder_.look(now, signs) : meeting_.failure();
+  if (exchange < 0 || !finder_.needs_heartbeats(now)) return "";
+  std::vector<Heartbeat> heartbeats;
+  for (int other = 0; other < size(); ++other) heartbeats.push_back(heartbeat_of(other));
+  return rendezvous_.failure().empty() ? finder_.look(now, heartbeats) : rendezvous_.failure();
 }
 
 /// Ends the wait of the thread that trains.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes between ranks that are processes, through Gloo. A thread watches the meeting meanwhile: it gives signs of life
-// of this rank, reads what went wrong elsewhere, and finds the rank that others wait for in vain.
+// Bytes between ranks that are processes, through Gloo. A thread watches the rendezvous meanwhile: it sends heartbeats
+// of this rank, reads what went wrong elsewhere, and finds the rank that no longer answers.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engine/group/c10d/c10d.h"
-#include "engine/group/meeting.h"
 #include "engine/group/peers.h"
+#include "engine/group/rendezvous.h"
 
 namespace stoker::engine {
 
@@ -28,10 +28,9 @@ class GlooPeers : public WatchedPeers {
   };
   /// Waits for all ranks. Makes a `store` for the addresses of Gloo once all are there. Throws core::Error{peer_lost},
   /// core::StopRequested.
-  GlooPeers(Settings settings, Meeting& meeting, const std::function<c10::intrusive_ptr<c10d::Store>()>& store);
+  GlooPeers(Settings settings, Rendezvous& rendezvous, const std::function<c10::intrusive_ptr<c10d::Store>()>& store);
   ~GlooPeers() override;
-  GlooPeers(const GlooPeers&) = delete;
-  GlooPeers& operator=(const GlooPeers&) = delete;
+  GlooPeers& operator=(GlooPeers&&) = delete;  // not copied, not moved
 
   int rank() const override { return settings_.rank; }
   int size() const override { return settings_.size; }
@@ -41,41 +40,41 @@ class GlooPeers : public WatchedPeers {
   int64_t bytes_sent() const { return bytes_sent_; }
   void throw_if_broken() override;
   void wait_for(const std::function<bool()>& is_done) override;
-  void wait_for_last_word() override;
-  /// What this rank does until the next call.
-  void does_long_work(bool is_long) { does_long_work_ = is_long; }
+  void wait_for_cause() override;
+  /// The state of this rank until the next call.
+  void set_long_work(bool is_long) { is_long_work_ = is_long; }
   /// Publishes to all ranks why they cannot continue, unless a rank has; returns the cause that stands.
   std::string publish_cause(const std::string& cause) noexcept;
 
  private:
-  static constexpr std::chrono::milliseconds kWatch{100};  ///< between two looks at the meeting
+  static constexpr std::chrono::milliseconds kWatch{100};  ///< between two looks at the rendezvous
 
   static bool is_done(c10d::Work& work);
   void wait_for_ranks();
   void connect(const std::function<c10::intrusive_ptr<c10d::Store>()>& store);
   void end_watch();
   void watch();
-  void give_sign(SignOfLife::Doing doing) noexcept;
+  void send_heartbeat(Heartbeat::Doing doing) noexcept;
   std::string find_lost_rank(double now);
   void break_off(const std::string& cause);
   [[noreturn]] void lose(int peer, const std::string& what);
   // Nothing where no answer comes.
   std::string cause() noexcept;
-  SignOfLife sign_of(int rank) noexcept;
+  Heartbeat heartbeat_of(int rank) noexcept;
 
   const Settings settings_;
-  Meeting& meeting_;
+  Rendezvous& rendezvous_;
   std::vector<int> tags_;  ///< by rank: exchanges with it so far
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
   std::mutex mutex_;
   std::string broken_;                                   ///< why nothing can be exchanged any more
   std::vector<c10::intrusive_ptr<c10d::Work>> pending_;  ///< that the training thread waits for
-  std::atomic<bool> does_long_work_{true}, waits_{false}, ends_{false};
+  std::atomic<bool> is_long_work_{true}, waits_{false}, ends_{false};
   std::atomic<int64_t> exchanges_{0}, bytes_sent_{0};
-  // Of the watching thread.
+  // State of the watching thread.
   LostRankFinder finder_;
-  int64_t signs_ = 1;  ///< given so far; the first by who came to the meeting
-  double next_sign_ = 0;
+  int64_t heartbeats_ = 1;  ///< given so far; the first by who came to the rendezvous
+  double next_heartbeat_ = 0;
   int64_t seen_exchange_ = -1;  ///< number of the exchange whose wait is looked at
   std::thread watcher_;
 };

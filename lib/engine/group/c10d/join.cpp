@@ -36,10 +36,9 @@ constexpr milliseconds kBetweenLooks(20);
 
 class C10dGroup : public Group {
  public:
-  C10dGroup(std::unique_ptr<Meeting> meeting, GlooPeers::Settings settings, const MakeStore& store)
-      : meeting_(std::move(meeting)), peers_(std::move(settings), *meeting_, store) {}
-  C10dGroup(const C10dGroup&) = delete;
-  C10dGroup& operator=(const C10dGroup&) = delete;
+  C10dGroup(std::unique_ptr<Rendezvous> rendezvous, GlooPeers::Settings settings, const MakeStore& store)
+      : rendezvous_(std::move(rendezvous)), peers_(std::move(settings), *rendezvous_, store) {}
+  C10dGroup& operator=(C10dGroup&&) = delete;  // not copied, not moved
 
   int rank() const override { return peers_.rank(); }
   int size() const override { return peers_.size(); }
@@ -58,9 +57,9 @@ class C10dGroup : public Group {
     bytes_sent_ += peers_.bytes_sent() - before;
   }
   bool sums_on(const at::Device& device) override {
-    if (asked_for_ != device) {
+    if (requested_device_ != device) {
       sums_there_ = connect(device);
-      asked_for_ = device;
+      requested_device_ = device;
     }
     return sums_there_;
   }
@@ -75,7 +74,7 @@ class C10dGroup : public Group {
       return true;
     }
   }
-  void does_long_work(bool is_long) noexcept override { peers_.does_long_work(is_long); }
+  void set_long_work(bool is_long) noexcept override { peers_.set_long_work(is_long); }
 
  private:
   Peers& checked() {
@@ -86,7 +85,7 @@ class C10dGroup : public Group {
     const std::vector<std::string> cards = gather(device.is_cpu() ? kCpuCard : card_of(device));
     devices_.reset();
     if (std::count(cards.begin(), cards.end(), kCpuCard) == size()) return true;
-    const std::string obstacle = why_not_between(cards);
+    const std::string obstacle = link_obstacle(cards);
     if (!obstacle.empty() && rank() == 0) {
       core::log_warning("what GPUs have computed is added in the memory of the host, which takes longer: {}", obstacle);
     }
@@ -103,16 +102,16 @@ class C10dGroup : public Group {
     devices_->wait();
     bytes_sent_ += devices_->bytes_sent() - before;
   }
-  const std::unique_ptr<Meeting> meeting_;
+  const std::unique_ptr<Rendezvous> rendezvous_;
   GlooPeers peers_;
-  std::unique_ptr<DevicePeers> devices_;  ///< null: sums of the CPU alone
-  std::optional<at::Device> asked_for_;   ///< the device of the last sums_on()
+  std::unique_ptr<DevicePeers> devices_;        ///< null: sums of the CPU alone
+  std::optional<at::Device> requested_device_;  ///< the device of the last sums_on()
   bool sums_there_ = false;
   std::atomic<int64_t> bytes_sent_{0};
 };
 
 /// Ranks of several machines meet in c10d's TCPStore.
-class StoreMeeting : public Meeting {
+class StoreMeeting : public Rendezvous {
  public:
   /// `serves`: it goes with this rank, which waits for the others to end.
   StoreMeeting(c10::intrusive_ptr<c10d::Store> store, const Joining& joining, bool serves)
@@ -123,13 +122,13 @@ class StoreMeeting : public Meeting {
         where_(format("{}:{}", joining.host, joining.port)),
         whose_(joining.listen.empty() ? "what started the ranks" : "rank 0"),
         patience_(static_cast<int64_t>(500 * joining.timeout_seconds)) {
-    if (add_one(format("here/{}", rank_)) > 1) throw second_of_rank(rank_, size_, sign_of(rank_).process);
-    give_sign({1, SignOfLife::Doing::long_work, ::getpid()});
+    if (add_one(format("here/{}", rank_)) > 1) throw duplicate_rank_error(rank_, size_, heartbeat_of(rank_).process);
+    send_heartbeat({1, Heartbeat::Doing::long_work, ::getpid()});
   }
   ~StoreMeeting() override {
     const auto all_have_ended = [this] {
       bool is_so = true;
-      for (int rank = 0; rank < size_; ++rank) is_so &= rank == rank_ || sign_of(rank).has_ended();
+      for (int rank = 0; rank < size_; ++rank) is_so &= rank == rank_ || heartbeat_of(rank).has_ended();
       return is_so;
     };
     try {
@@ -140,11 +139,10 @@ class StoreMeeting : public Meeting {
     } catch (const Error&) {  // no rank could see it any more
     }
   }
-  StoreMeeting(const StoreMeeting&) = delete;
-  StoreMeeting& operator=(const StoreMeeting&) = delete;
+  StoreMeeting& operator=(StoreMeeting&&) = delete;  // not copied, not moved
 
-  void give_sign(const SignOfLife& sign) override { set(sign_key(rank_), sign.text()); }
-  SignOfLife sign_of(int rank) override { return SignOfLife::read(find(sign_key(rank))); }
+  void send_heartbeat(const Heartbeat& heartbeat) override { set(heartbeat_key(rank_), heartbeat.text()); }
+  Heartbeat heartbeat_of(int rank) override { return Heartbeat::read(find(heartbeat_key(rank))); }
   std::string cause() override { return find("cause"); }
   std::string publish_cause(const std::string& cause) override {
     if (add_one("causes") == 1) set("cause", cause);  // compareSet() of some releases sets no new key
@@ -157,7 +155,7 @@ class StoreMeeting : public Meeting {
   }
 
  private:
-  static std::string sign_key(int rank) { return format("sign/{}", rank); }
+  static std::string heartbeat_key(int rank) { return format("heartbeat/{}", rank); }
 
   void set(const std::string& key, const std::string& value) {
     query([key, value](c10d::Store& store) {
@@ -232,7 +230,7 @@ std::string own_address(const Joining& joining) {
     address = text;
     return true;
   };
-  wait_until_here(
+  wait_until_present(
       [&] {
         const bool is_done = with_sockets(joining.host, joining.port, false, is_there);
         return is_done ? "" : format("rank 0 of {} at {}:{}", joining.size, joining.host, joining.port);
@@ -259,7 +257,7 @@ c10::intrusive_ptr<c10d::TCPStore> served_store(const Joining& joining, millisec
   };
   const bool is_any = joining.listen == "0.0.0.0" || joining.listen == "::";
   try {
-    if (!listens_at_one_address() || with_sockets(joining.listen, joining.port, true, is_bound)) {
+    if (!can_listen_at_one_address() || with_sockets(joining.listen, joining.port, true, is_bound)) {
       const std::string& host = is_any ? joining.host : joining.listen;
       return compat::make_store<c10d::TCPStoreOptions>(host, joining.port, true, timeout, bound);
     }
@@ -275,7 +273,7 @@ c10::intrusive_ptr<c10d::TCPStore> served_store(const Joining& joining, millisec
 }  // namespace
 
 bool can_join_processes() { return true; }
-bool listens_at_one_address() { return compat::TakesSocket<c10d::TCPStoreOptions>::value; }
+bool can_listen_at_one_address() { return compat::TakesSocket<c10d::TCPStoreOptions>::value; }
 
 std::unique_ptr<Group> join_processes(const Joining& joining) {
   GlooPeers::Settings settings;
@@ -286,7 +284,7 @@ std::unique_ptr<Group> join_processes(const Joining& joining) {
   settings.when_overdue = joining.when_overdue;
   if (joining.is_one_machine) {
     settings.address = "127.0.0.1";
-    auto folder = std::make_unique<MeetingFolder>(joining.job, joining.rank, joining.size, joining.meeting_seconds);
+    auto folder = std::make_unique<RendezvousFolder>(joining.job, joining.rank, joining.size, joining.meeting_seconds);
     const std::string path = folder->path() + "/store";
     return std::make_unique<C10dGroup>(std::move(folder), std::move(settings),
                                        [path] { return c10::make_intrusive<c10d::FileStore>(path, -1); });
@@ -311,9 +309,9 @@ std::unique_ptr<Group> join_processes(const Joining& joining) {
   const auto of_job = [=](c10::intrusive_ptr<c10d::Store> all) -> c10::intrusive_ptr<c10d::Store> {
     return c10::make_intrusive<c10d::PrefixStore>("stoker/" + joining.job, std::move(all));
   };
-  auto meeting = std::make_unique<StoreMeeting>(of_job(store), joining, serves);
-  // Of its own: who waits for an address in a store keeps all others of its process waiting.
-  return std::make_unique<C10dGroup>(std::move(meeting), std::move(settings), [=] { return of_job(visit()); });
+  auto rendezvous = std::make_unique<StoreMeeting>(of_job(store), joining, serves);
+  // A separate store: a wait for an address in a store blocks all others of its process.
+  return std::make_unique<C10dGroup>(std::move(rendezvous), std::move(settings), [=] { return of_job(visit()); });
 }
 
 }  // namespace stoker::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a run as processes: they meet (group/meeting.h), and Gloo, from LibTorch's c10d, sends tensors of the
+// The ranks of a run as processes: they meet (group/rendezvous.h), and Gloo, from LibTorch's c10d, sends tensors of the
 // CPU between them. Neither c10d's TCPStore, where ranks of several machines meet, nor Gloo has authentication: who
 // reaches their ports can do what a rank can, and more. See docs/how-to/several-processes.md.
 #pragma once
@@ -16,7 +16,7 @@ struct Joining {
   int rank = 0, size = 1;
   std::string job;  ///< distinguishes jobs, and attempts of one: all ranks have the same
   bool is_one_machine = true;
-  // Of several machines:
+  // For several machines:
   std::string host;              ///< where the ranks meet
   int port = 0;                  ///< there
   std::string listen;            ///< where rank 0 listens; empty: a starter keeps the TCPStore at host and port
@@ -30,7 +30,7 @@ struct Joining {
 bool can_join_processes();
 
 /// Whether rank 0 listens for ranks on other machines at one address alone, and not at all that its machine has.
-bool listens_at_one_address();
+bool can_listen_at_one_address();
 
 /// Meets the other ranks; every one makes this call. Throws Error{peer_lost} when they do not come in time, {os} when
 /// rank 0 cannot listen, {config}, for one when another process is this rank; core::StopRequested.

@@ -4,7 +4,7 @@
 // and receives at once, and its wait cannot be broken off from here. Everything else that ranks exchange goes through
 // the peers on the CPU.
 //
-// The communicator does not block: what would wait for another rank returns, and is asked about again and again, so
+// The communicator does not block: what would wait for another rank returns, and is polled, so
 // that the loss of a rank or its error, of which the peers hear, ends the wait. ncclCommAbort() then ends the kernels
 // that wait on the device.
 #include <nccl.h>
@@ -34,8 +34,7 @@ class Communicator {
  public:
   Communicator() = default;
   ~Communicator() { abort(); }
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
+  Communicator& operator=(Communicator&&) = delete;  // not copied, not moved
 
   void abort() noexcept {
     if (comm != nullptr) ncclCommAbort(comm);
@@ -152,7 +151,7 @@ class NcclPeers : public DevicePeers {
     const char* const more = communicator_.comm == nullptr ? nullptr : ncclGetLastError(communicator_.comm);
     if (more != nullptr && *more != '\0') what += format(" ({})", more);
     if (result == ncclRemoteError || result == ncclSystemError || result == ncclInternalError) {
-      peers_.wait_for_last_word();
+      peers_.wait_for_cause();
     }
     throw Error(
         ErrorKind::os, format("the GPUs cannot exchange, NCCL reports: {}", what),

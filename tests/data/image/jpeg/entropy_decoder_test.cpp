@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our Huffman stage against libjpeg's own: the same coefficients where it goes on, the same verdict where it
+// Our Huffman stage against libjpeg's own: the same coefficients where it continues, the same verdict where it
 // gives up.
 #include "data/image/jpeg/entropy_decoder.h"
 
@@ -67,8 +67,7 @@ class OpenJpeg {
     jpeg_read_header(&codec, TRUE);
   }
   ~OpenJpeg() { jpeg_destroy_decompress(&codec); }
-  OpenJpeg(const OpenJpeg&) = delete;
-  OpenJpeg& operator=(const OpenJpeg&) = delete;
+  OpenJpeg& operator=(OpenJpeg&&) = delete;  // not copied, not moved
 
   jpeg_decompress_struct codec{};
 

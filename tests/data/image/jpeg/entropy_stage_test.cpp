@@ -19,7 +19,7 @@ std::string decode(const Bytes& jpeg, Region& wanted, ImageBuffer& out, EntropyS
   return decode_jpeg(jpeg.data(), jpeg.size(), 3, {}, wanted, out, stage);
 }
 
-/// What a wrong layout of libjpeg's structures does: blocks beyond the first column stay zero, without an error.
+/// The effect of a wrong layout of libjpeg's structures: blocks beyond the first column stay zero, without an error.
 std::string decode_gray(const Bytes& jpeg, Region& wanted, ImageBuffer& out, EntropyStage stage) {
   std::string reason = decode(jpeg, wanted, out, stage);
   for (int y = 0; y < out.height && stage == EntropyStage::own; ++y) {
@@ -43,8 +43,7 @@ class LoggedWarnings {
     });
   }
   ~LoggedWarnings() { core::set_console_writer(nullptr); }
-  LoggedWarnings(const LoggedWarnings&) = delete;
-  LoggedWarnings& operator=(const LoggedWarnings&) = delete;
+  LoggedWarnings& operator=(LoggedWarnings&&) = delete;  // not copied, not moved
   std::vector<std::string> lines;
 };
 

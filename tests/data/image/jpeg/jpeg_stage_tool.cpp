@@ -19,7 +19,7 @@
 #include "core/rng.h"
 #include "data/image/decode.h"
 #include "data/image/jpeg/jpeg_decode.h"
-#include "data/resample/resized_rows.h"
+#include "data/resample/resample.h"
 #include "data/transform/transform.h"
 
 namespace stoker::data {
@@ -96,7 +96,7 @@ void decode_crop(const JpegFile& file, uint64_t number, EntropyStage stage) {
   expect_good(decode_jpeg(file.bytes.data(), file.bytes.size(), 3, {}, region, image, stage));
 }
 
-/// What a worker of the loader does with a sample: decodes the region of a crop and resizes rows as they come.
+/// The work of a loader worker on a sample: decodes the region of a crop and resizes rows as they come.
 void decode_sample(const JpegFile& file, uint64_t number, EntropyStage stage) {
   static const TransformPlan plan = plan_of(config::TrainCrop::random_resized);
   static ResampleScratch scratch;

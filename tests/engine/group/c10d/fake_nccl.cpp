@@ -15,7 +15,7 @@
 
 #include "engine/group/c10d/cuda_stream.h"
 
-/// Of one rank. Guarded by the mutex below.
+/// The state of one rank. Guarded by the mutex below.
 struct ncclComm {
   std::string clique;
   int rank = 0, size = 1, slow_asks = 0, exchanges = 0;

@@ -23,10 +23,10 @@ namespace stoker::engine {
 namespace {
 
 TEST(DevicePeersTest, RanksExchangeBetweenDevicesWhereEachHasACardOfItsOwn) {
-  EXPECT_EQ(why_not_between({"host 0000:3b:00.0", "host 0000:5e:00.0", "other 0000:3b:00.0"}), "");
-  EXPECT_EQ(why_not_between({"a 1", "a 2", "a 1"}), "ranks 0 and 2 are on the same card");
-  EXPECT_EQ(why_not_between({"a 1", ""}), "rank 1 has no NCCL for its device");
-  EXPECT_EQ(why_not_between({"a 1", kCpuCard}), "rank 1 computes on the CPU");
+  EXPECT_EQ(link_obstacle({"host 0000:3b:00.0", "host 0000:5e:00.0", "other 0000:3b:00.0"}), "");
+  EXPECT_EQ(link_obstacle({"a 1", "a 2", "a 1"}), "ranks 0 and 2 are on the same card");
+  EXPECT_EQ(link_obstacle({"a 1", ""}), "rank 1 has no NCCL for its device");
+  EXPECT_EQ(link_obstacle({"a 1", kCpuCard}), "rank 1 computes on the CPU");
 }
 
 /// Ranks that meet through c10d; threads here, since a group of c10d is no more than sockets.
@@ -47,7 +47,7 @@ class C10dTest : public testing::Test {
     if (!is_one_machine) joining.port = free_port();
     return joining;
   }
-  /// What each rank threw, as text; empty where it came to its end.
+  /// The error of each rank, as text; empty where it finished.
   static std::vector<std::string> run(const Joining& all, const std::function<void(Group&)>& work) {
     std::vector<std::string> thrown(static_cast<size_t>(all.size));
     run_threads(all.size, [&](int rank) {
@@ -161,7 +161,7 @@ TEST_F(C10dTest, Rank0ListensAtTheNamedAddressAloneWhereLibTorchCan) {
     try {
       if (group.rank() == 1) join_processes(elsewhere);
     } catch (const core::Error& error) {  // config: it came there, and may not
-      EXPECT_EQ(error.kind() == core::ErrorKind::peer_lost, listens_at_one_address()) << error.what();
+      EXPECT_EQ(error.kind() == core::ErrorKind::peer_lost, can_listen_at_one_address()) << error.what();
     }
     group.gather("still here");
   });

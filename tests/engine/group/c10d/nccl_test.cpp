@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks call in NCCL, and what they do with its answers, shown with a double of it: no GPU is needed, and NCCL
+// The calls of ranks to NCCL and their use of its results, shown with a double of it: no GPU is needed, and NCCL
 // itself is not tested.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class NcclTest : public testing::Test {
   void SetUp() override { fake_nccl::reset(); }
   void TearDown() override { fake_nccl::reset(); }
 
-  /// What each rank threw, as text; empty where it came to its end.
+  /// The error of each rank, as text; empty where it finished.
   static std::vector<std::string> run(int ranks, Post& post, const std::function<void(PostPeers&)>& work) {
     std::vector<std::string> thrown(static_cast<size_t>(ranks));
     std::vector<std::thread> threads;

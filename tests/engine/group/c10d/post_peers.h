@@ -22,7 +22,7 @@
 
 namespace stoker::engine {
 
-/// What ranks send each other, in order, by (from, to).
+/// The messages between ranks, in order, by (from, to).
 class Post {
  public:
   void put(int from, int to, std::string bytes) {
@@ -80,7 +80,7 @@ class PostPeers : public WatchedPeers {
     ++waits;
     for (throw_if_broken(); !is_done(); throw_if_broken()) std::this_thread::yield();
   }
-  void wait_for_last_word() override {
+  void wait_for_cause() override {
     ++last_words;
     throw_if_broken();
   }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/option_warnings.h"
+
+#include <algorithm>
+
+#include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "train/setup/run_directory.h"
+
+namespace stoker::train {
+namespace {
+
+using config::DatasetType;
+using core::format;
+
+/// The config.yaml of a run gives every option; one that equals the default requests nothing.
+bool is_requested(const config::Row& row) {
+  return row.origin.kind != config::Origin::Kind::built_in && row.origin.kind != config::Origin::Kind::preset &&
+         row.render() != row.default_text;
+}
+
+/// Those of `options` that are requested and that only data of another kind would use.
+template <typename... Fields>
+void lint_unused_options(const config::Configuration& given, const char* what_data_are,
+                         std::vector<std::string>& warnings, const Fields&... options) {
+  const auto check = [&](const config::Row& row) {
+    if (is_requested(row)) warnings.push_back(format("--{} has no effect: the data are {}", row.name, what_data_are));
+  };
+  (check(given.table.row_of(options)), ...);
+}
+
+/// A curve over thresholds needs samples with the label and samples without it.
+std::string metric_warning(const config::ResolvedOptions& options, const data::Source& val) {
+  constexpr auto kRocAuc = config::EvalMetric::roc_auc;
+  if (metric_problem(options.data.task, kRocAuc, val).empty()) return "";
+  return format("{} is undefined on this validation split: {}{}", config::eval_metric_name(kRocAuc),
+                options.data.task == config::TaskKind::binary ? "all its samples are of one class"
+                                                              : "no label divides its samples",
+                options.train.eval_metric == kRocAuc
+                    ? "; no checkpoint is going to be the best: choose another --eval-metric or split"
+                    : "");
+}
+
+}  // namespace
+
+std::string metric_problem(config::TaskKind task, config::EvalMetric metric, const data::Source& val) {
+  using M = config::EvalMetric;
+  const bool needs_both = metric == M::roc_auc;
+  const bool needs_hits = needs_both || metric == M::pr_auc || metric == M::f1 || metric == M::recall;
+  const auto targets = std::max<int64_t>(1, val.num_targets());
+  std::vector<float> row(static_cast<size_t>(targets)), first(row);
+  std::vector<int64_t> hits(static_cast<size_t>(targets));
+  bool varies = false;
+  for (int64_t i = 0; i < val.size(); ++i) {
+    if (val.num_targets() == 0) row[0] = static_cast<float>(val.label(i));
+    val.targets(i, row.data());
+    if (i == 0) first = row;
+    varies = varies || row != first;
+    for (size_t k = 0; k < row.size(); ++k) hits[k] += row[k] > 0.5F;
+  }
+  if (metric == M::r2) return varies ? "" : "all its targets are the same";
+  if (!needs_hits || (task != config::TaskKind::binary && task != config::TaskKind::multilabel)) return "";
+  const auto has_hits = [](int64_t count) { return count > 0; };
+  const auto has_both = [&](int64_t count) { return count > 0 && count < val.size(); };
+  const bool is_defined =
+      needs_both ? std::any_of(hits.begin(), hits.end(), has_both) : std::any_of(hits.begin(), hits.end(), has_hits);
+  if (is_defined) return "";
+  if (task == config::TaskKind::multilabel) {
+    return needs_both ? "no label has both images with it and without it" : "no image has a label";
+  }
+  return format("all its images are of class '{}'", core::printable(val.class_names()[hits[0] > 0 ? 1 : 0]));
+}
+
+std::vector<std::string> lint_options(const config::Configuration& given, const config::ResolvedOptions& options,
+                                      const config::DataFacts& facts, const data::Datasets& datasets) {
+  std::vector<std::string> warnings;
+  const auto is_large = [](double value) { return value > 1.5; };
+  const auto& data = options.data;
+  const config::DataOptions& requested = given.options.data;
+  if (!facts.has_float_samples && (std::any_of(data.mean.begin(), data.mean.end(), is_large) ||
+                                   std::any_of(data.std.begin(), data.std.end(), is_large))) {
+    warnings.push_back("mean and std look like numbers of 0 to 255; pixels are numbers of 0 to 1 here: divide by 255");
+  }
+  if (!facts.has_videos) {
+    lint_unused_options(given, "no videos", warnings, requested.clip_frames, requested.frame_sampling);
+  }
+  if (datasets.type != DatasetType::csv) {
+    lint_unused_options(given, "no CSV file", warnings, requested.csv_path, requested.csv_label,
+                        requested.csv_delimiter);
+  }
+  if (datasets.type != DatasetType::hdf5) {
+    lint_unused_options(given, "no HDF5 files", warnings, requested.hdf5_input);
+  }
+  if (datasets.type != DatasetType::biwi) lint_unused_options(given, "not BIWI's", warnings, requested.val_subjects);
+  if (datasets.type != DatasetType::biwi && datasets.type != DatasetType::w300lp) {
+    lint_unused_options(given, "neither BIWI's nor 300W-LP's", warnings, requested.face_margin);
+  }
+  if (!facts.has_fixed_size) {
+    const config::AugmentOptions& augment = given.options.augment;
+    for (const int64_t* const masks : {&augment.freq_masks, &augment.time_masks}) {
+      if (*masks == 0) continue;
+      warnings.push_back(format("--{} is for spectrograms, but the data are images", given.table.row_of(*masks).name));
+    }
+  }
+  if (options.loader.batch_size > facts.train_images) {
+    warnings.push_back(format("--batch-size {} is more than the {} training samples: an update has all of them",
+                              options.loader.batch_size, facts.train_images));
+  }
+  if (const std::string warning = metric_warning(options, *datasets.val); !warning.empty()) warnings.push_back(warning);
+  const auto [mean, deviation] = normalisation_beside(starting_weights(options.model.init_from));
+  if (mean.size() == data.mean.size() && (mean != data.mean || deviation != data.std)) {
+    const auto list = [](const std::vector<double>& values) {
+      std::string text;
+      for (const double value : values) text += format("{}{:g}", text.empty() ? "" : ",", value);
+      return text;
+    };
+    warnings.push_back(format("the weights of {} were trained with --mean {} --std {}, this run normalises otherwise",
+                              core::printable(options.model.init_from), list(mean), list(deviation)));
+  }
+  const std::vector<std::string> before = classes_beside(starting_weights(options.model.init_from));
+  const std::vector<std::string>& now = datasets.train->learned_names();
+  const auto is_known = [&](const std::string& name) { return std::count(before.begin(), before.end(), name) > 0; };
+  const bool none_known = std::none_of(now.begin(), now.end(), is_known);
+  if (!before.empty() && before.size() == now.size() && none_known && !options.model.fresh_head) {
+    warnings.push_back(
+        format("the classifier of {} was trained on the classes {}, but the data has {}: it starts as if they were the "
+               "same, in this order (--fresh-head starts it at random)",
+               core::printable(options.model.init_from), core::list_text(before), core::list_text(now)));
+  }
+  return warnings;
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that continues after its end, starts over, continues elsewhere, or is one of many.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "exit_codes.h"
+#include "finished_run.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Ended finish(const Workplace& work, const Words& words) {
+  Ended ended = run(words, work.path());
+  EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  return ended;
+}
+
+std::vector<std::string> summary_of(const Workplace& work, const std::string& run_dir) {
+  return lines_of(content_of_file(work / (run_dir + "/summary.csv")));
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(ContinuedRunTest, AFinishedRunTrainsFurtherWhenEpochsIsRaised) {
+  const Workplace work;
+  place_finished_run(work);
+  const Ended ended = finish(work, finished_run_words({"--epochs", "4"}));
+  EXPECT_TRUE(contains(ended.out, "extends the run from 2 to 4 epochs")) << ended.out;
+  const std::vector<std::string> rows = summary_of(work, "run");
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_EQ(rows.back().rfind("4,", 0), 0u);
+  EXPECT_TRUE(contains(last_line(ended.err), "reason=epochs-done update=16 ")) << ended.err;
+  EXPECT_TRUE(contains(last_line(finish(work, finished_run_words({"--epochs", "4"})).err), "reason=already-finished"));
+}
+
+TEST(ContinuedRunTest, ARunThatIsNotFinishedKeepsItsEpochs) {
+  const Workplace work;
+  place_finished_run(work);
+  const Words words =
+      finished_run_words({"--epochs", "4", "--resume", "run/checkpoints/step-00000004"});  // after one of two epochs
+  const Ended ended = run(words, work.path());
+  EXPECT_EQ(ended.exit_code, kConfig) << story_of(words, ended);
+  EXPECT_TRUE(contains(ended.err, "--epochs: the checkpoint has 2, this run 4")) << ended.err;
+}
+
+TEST(ContinuedRunTest, FewerEpochsAndOtherOptionsAreNoExtension) {
+  const Workplace work;
+  place_finished_run(work);
+  EXPECT_EQ(run(finished_run_words({"--epochs", "1"}), work.path()).exit_code, kConfig);
+  const Ended ended = run(finished_run_words({"--epochs", "4", "--seed", "7"}), work.path());
+  EXPECT_EQ(ended.exit_code, kConfig);
+  EXPECT_TRUE(contains(ended.err, "--seed: ")) << ended.err;
+  EXPECT_FALSE(contains(ended.err, "--epochs: ")) << ended.err;
+}
+
+TEST(ContinuedRunTest, FreshSetsTheOldRunAsideAndStartsOver) {
+  const Workplace work;
+  place_finished_run(work);
+  const std::string before = content_of_file(work / "run/checkpoints/step-00000008/state.json");
+  for (const std::string aside : {"run.old-1", "run.old-2"}) {
+    const Ended ended = finish(work, finished_run_words({"--fresh", "--epochs", "1"}));
+    EXPECT_TRUE(contains(ended.out, "the run in run was set aside as " + aside)) << ended.out;
+    EXPECT_TRUE(contains(ended.out, "run, from scratch")) << ended.out;
+    EXPECT_EQ(summary_of(work, "run").size(), 2u);
+  }
+  EXPECT_EQ(content_of_file(work / "run.old-1/checkpoints/step-00000008/state.json"), before);
+  EXPECT_EQ(summary_of(work, "run.old-2").size(), 2u);
+}
+
+TEST(ContinuedRunTest, FreshWithoutAnOldRunStartsAsAlways) {
+  const Workplace work;
+  write_idx(work);
+  finish(work, train_words({"--fresh"}));
+  EXPECT_FALSE(fs::exists(work / "run.old-1"));
+}
+
+TEST(ContinuedRunTest, FreshAndResumeContradictEachOther) {
+  const Workplace work;
+  place_finished_run(work);
+  EXPECT_EQ(run(finished_run_words({"--fresh", "--resume", "last"}), work.path()).exit_code, kUsage);
+}
+
+TEST(ContinuedRunTest, ACheckpointBringsTheOptionsAndTheDirectoryOfItsRun) {
+  const Workplace work;
+  place_finished_run(work);
+  const Ended ended = finish(work, {"--resume", "run/checkpoints/step-00000004", "--num-workers", "0"});
+  EXPECT_TRUE(contains(ended.out, "run, resumes run/checkpoints/step-00000004")) << ended.out;
+  EXPECT_TRUE(contains(last_line(ended.err), "update=8 ")) << ended.err;
+  EXPECT_EQ(summary_of(work, "run").size(), 3u);
+}
+
+TEST(ContinuedRunTest, WhereTheBestCheckpointIsGoneTheBestThatIsLeftTakesItsPlace) {
+  const Workplace work;
+  place_finished_run(work);
+  fs::remove(work / "run/checkpoints/best");
+  fs::create_symlink("step-00000002", work / "run/checkpoints/best");  // pruned since, for example
+  const Ended dangling = finish(work, {"eval", "run"});
+  EXPECT_TRUE(contains(dangling.out + dangling.err, "run has no best checkpoint: taking last")) << dangling.err;
+  finish(work, finished_run_words({"--resume", "run/checkpoints/step-00000004", "--max-updates", "5"}));
+  EXPECT_TRUE(fs::exists(work / "run/checkpoints/best/manifest.json"));
+  finish(work, {"eval", "run"});
+}
+
+TEST(ContinuedRunTest, AStopInsideAnEpochUsesUpNoPatience) {
+  const Workplace work;
+  place_finished_run(work);
+  for (const std::string limit : {"9", "10", "11"}) {
+    const Ended ended = finish(work, finished_run_words({"--epochs", "4", "--patience", "2", "--max-updates", limit}));
+    EXPECT_TRUE(contains(ended.out, "epoch 3/4 stopped at update ")) << ended.out;
+    EXPECT_TRUE(contains(last_line(ended.err), "reason=max-updates update=" + limit)) << ended.err;
+  }
+}
+
+TEST(ContinuedRunTest, ARunGoesOnWithoutTheRunThatItsWeightsCameFrom) {
+  const Workplace work;
+  place_finished_run(work);
+  finish(work, finished_run_words({"--mean", "0.4", "--std", "0.3", "--run-dir", "start"}));
+  const Words words = finished_run_words({"--init-from", "start", "--run-dir", "next"});
+  finish(work, finished_run_words({"--init-from", "start", "--run-dir", "next", "--max-updates", "3"}));
+  fs::remove_all(work / "start");
+  EXPECT_TRUE(contains(last_line(finish(work, words).err), "reason=epochs-done"));
+}
+
+TEST(ContinuedRunTest, FlagsWinOverTheOptionsOfTheCheckpoint) {
+  const Workplace work;
+  place_finished_run(work);
+  const Ended ended = run({"--resume", "run", "--epochs", "3", "--run-dir", "other", "--seed", "7"}, work.path());
+  EXPECT_EQ(ended.exit_code, kConfig) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "--seed: the checkpoint has 42, this run 7")) << ended.err;
+  finish(work, {"--resume", "run", "--epochs", "3", "--run-dir", "other"});
+  EXPECT_EQ(summary_of(work, "other").size(), 2u);
+  EXPECT_EQ(summary_of(work, "run").size(), 3u);
+}
+
+TEST(ContinuedRunTest, RunsOfASweepAreNamedByTheirOptionsAndNumbered) {
+  const Workplace work;
+  write_idx(work);
+  for (int i = 0; i < 2; ++i) finish(work, train_words({"--lr", "0.01", "--run-dir", "sweep/lr-{lr}-{n}"}));
+  EXPECT_TRUE(fs::exists(work / "sweep/lr-0.01-1/summary.csv"));
+  EXPECT_TRUE(fs::exists(work / "sweep/lr-0.01-2/summary.csv"));
+  const Words named = train_words({"--lr", "0.02", "--run-dir", "sweep/lr-{lr}"});
+  finish(work, named);
+  EXPECT_TRUE(contains(last_line(finish(work, named).err), "reason=already-finished")) << "no number: the same run";
+  const Ended unknown = run(train_words({"--run-dir", "sweep/{lrr}"}), work.path());
+  EXPECT_EQ(unknown.exit_code, kUsage);
+  EXPECT_TRUE(contains(unknown.err, "\"{lrr}\" names no option")) << unknown.err;
+}
+
+TEST(ContinuedRunTest, TheLastLineHasTheMetricAndItsBestValue) {
+  const Workplace work;
+  place_finished_run(work);
+  double best = 0;
+  for (const std::string& row : summary_of(work, "run")) {
+    std::string cell = row;
+    for (int i = 0; i < 3; ++i) cell = cell.substr(cell.find(',') + 1);
+    best = std::max(best, std::atof(cell.c_str()));
+  }
+  const std::string line = last_line(finish(work, finished_run_words()).err);
+  const size_t place = line.find(" metric=top1 value=");
+  ASSERT_NE(place, std::string::npos) << line;
+  EXPECT_NEAR(std::atof(line.c_str() + place + 19), best, 0.001) << line;
+  EXPECT_LT(place, line.find(" checkpoint=")) << "a path, which may hold spaces, comes last";
+  EXPECT_TRUE(contains(last_line(finish(work, {"eval", "run"}).err), " metric=top1 value="));
+}
+
+}  // namespace
+}  // namespace stoker::cli
