@@ -404,10 +404,12 @@ TEST_F(Hdf5SourceTest, StoragesThatAreNotReadAreErrorsWithAHint) {
 }
 
 TEST_F(Hdf5SourceTest, ShapesThatAreNoImagesAreNamed) {
-  for (const auto& [dims, text] : {std::pair<std::vector<int64_t>, const char*>{{12}, "1 dimension [12]"},
-                                   {{12, 35}, "2 dimensions [12, 35]"},
-                                   {{12, 5, 7, 5}, "4 dimensions [12, 5, 7, 5]"},
-                                   {{12, 2, 3, 4, 5}, "5 dimensions [12, 2, 3, 4, 5]"}}) {
+  for (const auto& [dims, text] :
+       {std::pair<std::vector<int64_t>, const char*>{{12},
+                                                     " has 1 dimension [12]; samples have 2 or 3 behind their number"},
+        {{12, 35}, ": it has 2 dimensions, [12, 35]"},
+        {{12, 5, 7, 5}, ": it has 4 dimensions, [12, 5, 7, 5]"},
+        {{12, 2, 3, 4, 5}, " has 5 dimensions [12, 2, 3, 4, 5]; samples have 2 or 3 behind their number"}}) {
     int64_t count = 1;
     for (const int64_t side : dims) count *= side;
     {
@@ -416,8 +418,8 @@ TEST_F(Hdf5SourceTest, ShapesThatAreNoImagesAreNamed) {
       file.add_labels("y", alternating_labels());
     }
     const core::Error error = open_error();
-    EXPECT_EQ(error.what(), folder_ / "train.h5: data set x has " + text + "; samples have 2 or 3 behind their number");
-    EXPECT_EQ(error.hint(), "write it as [N, H, W], [N, C, H, W] or [N, H, W, C]: array.reshape(...) in Python");
+    EXPECT_EQ(error.what(), folder_ / "train.h5: data set x" + text);
+    EXPECT_NE(error.hint().find("[N, H, W], [N, C, H, W] or [N, H, W, C]"), std::string::npos) << error.hint();
   }
 }
 
