@@ -362,7 +362,9 @@ class Preprocessing:
         self.mean = torch.tensor(options["mean"], dtype=torch.float32).reshape(-1, 1, 1)
         self.std = torch.tensor(options["std"], dtype=torch.float32).reshape(-1, 1, 1)
         value_range = options.get("input-range", "full")
-        self.value_range = None if isinstance(value_range, str) else [float(value) for value in value_range]
+        if isinstance(value_range, str):
+            value_range = value_range.split(",")
+        self.value_range = [float(value) for value in value_range] if len(value_range) == 2 else None
 
     def geometry(self, width, height):
         """((width, height) to resize to, (left, top) of the window)."""
