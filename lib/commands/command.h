@@ -28,12 +28,19 @@ struct Command : config::Syntax {
   std::function<void(const Context& context, const Outcome& outcome)> at_end;
 };
 
-/// Binds a command to its function and to the flags that its command line fills. Functions that need LibTorch are
-/// declared weak: null in the program `train`, which is linked without them and becomes stoker-train.
+/// The command `train NAME USAGE`, or `train USAGE` where the name is empty, that runs with the flags that its command
+/// line fills. Functions that need LibTorch are declared weak: null in the program `train`, which is linked without
+/// them and becomes stoker-train.
 template <typename Flags>
-void attach(Command& command, Outcome (*run)(const Context&, const Flags&), const std::shared_ptr<Flags>& flags) {
+Command make_command(const std::string& name, const std::string& usage, const std::string& summary,
+                     Outcome (*run)(const Context&, const Flags&), const std::shared_ptr<Flags>& flags) {
+  Command command;
+  command.name = name;
+  command.usage = "train " + (name.empty() ? "" : name + " ") + usage;
+  command.summary = summary;
   command.owner = flags;
   if (run != nullptr) command.run = [run, flags](const Context& context) { return run(context, *flags); };
+  return command;
 }
 
 /// The word that names what eval, predict, export and inspect work on.

@@ -18,10 +18,9 @@ struct AuditFlags {
 
 inline Command audit_command() {
   const auto flags = std::make_shared<AuditFlags>();
-  Command command;
-  command.name = "audit";
-  command.usage = "train audit DATASET [options]";
-  command.summary = "Checks a data set for leaks between splits, contradictory labels and corrupt files.";
+  Command command =
+      make_command("audit", "DATASET [options]",
+                   "Checks a data set for leaks between splits, contradictory labels and corrupt files.", audit, flags);
   command.arguments = {config::argument("DATASET", "Folder that holds the data set, as --data-dir.", flags->dataset,
                                         /*is_optional=*/true)};
   command.flags = {
@@ -38,7 +37,6 @@ inline Command audit_command() {
     return row.group == "data" || row.name == "task" || row.in_eval || row.in_pack;
   };
   command.reads_files = command.opens_networks = true;
-  attach(command, audit, flags);
   return command;
 }
 

@@ -15,10 +15,9 @@ struct BenchFlags {
 
 inline Command bench_command() {
   const auto flags = std::make_shared<BenchFlags>();
-  Command command;
-  command.name = "bench";
-  command.usage = "train bench WHAT [options]";
-  command.summary = "Measures the images per second of the data loader, of the training step or of both.";
+  Command command =
+      make_command("bench", "WHAT [options]",
+                   "Measures the images per second of the data loader, of the training step or of both.", bench, flags);
   command.arguments = {
       config::argument("WHAT",
                        "loader: batches from files; step: optimizer updates on one batch; all: both, and "
@@ -27,7 +26,6 @@ inline Command bench_command() {
   command.flags = {config::flag("json", "Prints the figures as JSON on standard output.", flags->json)};
   command.takes = config::takes_all;
   command.reads_files = command.opens_networks = true;
-  attach(command, bench, flags);
   return command;
 }
 

@@ -16,17 +16,15 @@ struct CheckFlags {
 
 inline Command check_command() {
   const auto flags = std::make_shared<CheckFlags>();
-  Command command;
-  command.name = "check";
-  command.usage = "train check [options]";
-  command.summary = "Measures this machine and recommends settings; with --config also the time of an epoch.";
+  Command command = make_command(
+      "check", "[options]", "Measures this machine and recommends settings; with --config also the time of an epoch.",
+      check_machine, flags);
   command.flags = {
       config::flag("output,o", "FILE", "File for the findings; - (the default) is standard output.", flags->output),
       config::flag("all-files", "Reads and decodes every file of the data, not 500 of each split.", flags->all_files),
       config::flag("json", "Writes the findings as JSON.", flags->json)};
   command.takes = takes_all_but_run;
   command.reads_files = command.opens_networks = true;
-  attach(command, check_machine, flags);
   return command;
 }
 

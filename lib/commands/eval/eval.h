@@ -31,10 +31,9 @@ inline bool takes_eval(const config::Row& row) { return row.in_eval; }
 
 inline Command eval_command() {
   const auto flags = std::make_shared<EvalFlags>();
-  Command command;
-  command.name = "eval";
-  command.usage = "train eval RUN_OR_CHECKPOINT [DATA] [options]";
-  command.summary = "Evaluates a checkpoint on a labelled split. Unset options are those of the run.";
+  Command command =
+      make_command("eval", "RUN_OR_CHECKPOINT [DATA] [options]",
+                   "Evaluates a checkpoint on a labelled split. Unset options are those of the run.", evaluate, flags);
   command.arguments = {
       checkpoint_argument(flags->checkpoint),
       config::argument("DATA",
@@ -55,7 +54,6 @@ inline Command eval_command() {
       config::flag("json", "Prints the figures as JSON on standard output.", flags->json)};
   command.takes = takes_eval;
   command.reads_files = command.opens_networks = true;
-  attach(command, evaluate, flags);
   return command;
 }
 

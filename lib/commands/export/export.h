@@ -22,10 +22,10 @@ struct ExportFlags {
 
 inline Command export_command() {
   const auto flags = std::make_shared<ExportFlags>();
-  Command command;
-  command.name = "export";
-  command.usage = "train export RUN_OR_CHECKPOINT [INPUT...] [--format NAME] [--output FILE] [--check]";
-  command.summary = "Writes a trained network as ONNX, TorchScript or safetensors, with test vectors beside it.";
+  Command command =
+      make_command("export", "RUN_OR_CHECKPOINT [INPUT...] [--format NAME] [--output FILE] [--check]",
+                   "Writes a trained network as ONNX, TorchScript or safetensors, with test vectors beside it.",
+                   export_network, flags);
   command.arguments = {checkpoint_argument(flags->checkpoint),
                        config::arguments("INPUT", "Images for the test vectors, as for predict (default: noise).",
                                          flags->inputs, /*is_optional=*/true)};
@@ -44,7 +44,6 @@ inline Command export_command() {
       config::flag("check", "Runs the file on the test vectors and compares it with this program's own predictions.",
                    flags->check)};
   command.opens_networks = true;
-  attach(command, export_network, flags);
   return command;
 }
 

@@ -16,10 +16,9 @@ struct ImportFlags {
 
 inline Command import_command() {
   const auto flags = std::make_shared<ImportFlags>();
-  Command command;
-  command.name = "import";
-  command.usage = "train import FILE [--model NAME] [--output OUT.safetensors]";
-  command.summary = "Lists pretrained weights in a file of another program, or converts them to safetensors.";
+  Command command = make_command(
+      "import", "FILE [--model NAME] [--output OUT.safetensors]",
+      "Lists pretrained weights in a file of another program, or converts them to safetensors.", import_weights, flags);
   command.arguments = {config::argument(
       "FILE", "Weights: safetensors, an index of such files, or a state dict of torch.save().", flags->file)};
   command.flags = {
@@ -31,7 +30,6 @@ inline Command import_command() {
                    "File that the weights are written to as safetensors (default: none; they are listed on "
                    "standard output).",
                    flags->output)};
-  attach(command, import_weights, flags);
   return command;
 }
 

@@ -48,11 +48,10 @@ inline config::Flag findings_as_json(bool& into) {
   return config::flag("json", "Prints the findings as JSON on standard output.", into);
 }
 
-inline Command inspect_part(const std::string& name, const std::string& words, const std::string& summary) {
-  Command command;
-  command.name = "inspect " + name;
-  command.usage = "train inspect " + name + " " + words;
-  command.summary = summary;
+template <typename Flags>
+Command inspect_part(const std::string& name, const std::string& usage, const std::string& summary,
+                     Outcome (*run)(const Context&, const Flags&), const std::shared_ptr<Flags>& flags) {
+  Command command = make_command("inspect " + name, usage, summary, run, flags);
   command.takes = may_differ_from_run;
   command.opens_networks = true;
   return command;
@@ -73,8 +72,9 @@ inline Command inspect_command() {
 
 inline Command replay_command() {
   const auto flags = std::make_shared<ReplayFlags>();
-  Command command = inspect_part("replay", "RUN --update N [options]",
-                                 "Recomputes a past update and shows its images, labels, losses and gradients.");
+  Command command =
+      inspect_part("replay", "RUN --update N [options]",
+                   "Recomputes a past update and shows its images, labels, losses and gradients.", replay, flags);
   command.arguments = {checkpoint_argument(flags->run)};
   command.flags = {
       config::flag("update", "N", "The update to recompute, from 1.", flags->update, 1, kMaxInspectedUpdate),
@@ -82,14 +82,14 @@ inline Command replay_command() {
                    "Folder for pictures and figures (default: replay/update-N in the run directory).", flags->output),
       findings_as_json(flags->json)};
   command.takes = [](const config::Row& row) { return row.name == "override-resume" || may_differ_from_run(row); };
-  attach(command, replay, flags);
   return command;
 }
 
 inline Command verify_command() {
   const auto flags = std::make_shared<VerifyFlags>();
-  Command command = inspect_part("verify", "RUN [--segments K]",
-                                 "Recomputes segments of a run and checks that they reproduce its checkpoints.");
+  Command command =
+      inspect_part("verify", "RUN [--segments K]",
+                   "Recomputes segments of a run and checks that they reproduce its checkpoints.", verify, flags);
   command.arguments = {checkpoint_argument(flags->run)};
   config::Flag segments =
       config::flag("segments", "K", "Number of randomly chosen checkpoint intervals to recompute, or all (default: 3).",
@@ -101,7 +101,6 @@ inline Command verify_command() {
   };
   command.flags = {segments, config::removed_flag("stretches", "was renamed: write --segments"),
                    findings_as_json(flags->json)};
-  attach(command, verify, flags);
   return command;
 }
 
@@ -109,18 +108,19 @@ inline Command diff_command() {
   const auto flags = std::make_shared<DiffFlags>();
   Command command = inspect_part("diff", "A B",
                                  "Compares two runs, or two checkpoints, and finds the first update where they "
-                                 "diverge.");
+                                 "diverge.",
+                                 diff, flags);
   command.arguments = {checkpoint_argument(flags->a),
                        config::argument("OTHER", "Run or checkpoint to compare with.", flags->b)};
   command.flags = {findings_as_json(flags->json)};
-  attach(command, diff, flags);
   return command;
 }
 
 inline Command blame_command() {
   const auto flags = std::make_shared<BlameFlags>();
-  Command command = inspect_part("blame", "RUN [--update N]",
-                                 "Locates the update, samples and layer where a divergence or loss spike started.");
+  Command command =
+      inspect_part("blame", "RUN [--update N]",
+                   "Locates the update, samples and layer where a divergence or loss spike started.", blame, flags);
   command.arguments = {checkpoint_argument(flags->run)};
   command.flags = {
       config::flag("update", "N",
@@ -128,7 +128,6 @@ inline Command blame_command() {
                    "its reports).",
                    flags->update, 1, kMaxInspectedUpdate),
       findings_as_json(flags->json)};
-  attach(command, blame, flags);
   return command;
 }
 

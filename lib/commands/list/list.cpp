@@ -51,16 +51,14 @@ Outcome list(const Context& context, const ListFlags& flags) {
 
 Command list_command() {
   const auto flags = std::make_shared<ListFlags>();
-  Command command;
-  command.name = "list";
-  command.usage = "train list models|presets|options|completion [SHELL]";
-  command.summary = "Lists the networks for --model, the presets or the options, or prints a completion script.";
+  Command command = make_command(
+      "list", "models|presets|options|completion [SHELL]",
+      "Lists the networks for --model, the presets or the options, or prints a completion script.", list, flags);
   command.arguments = {
       config::argument("WHAT", "models, presets, options or completion.", flags->what),
       config::argument("SHELL", "With completion: bash, zsh or fish.", flags->shell, /*is_optional=*/true)};
   command.flags = {config::choice_flag("format", {"text", "markdown", "man", "schema"},
                                        "With options: the form of the list (default: text).", flags->format)};
-  attach(command, list, flags);
   return command;
 }
 

@@ -20,11 +20,10 @@ struct PackFlags {
 
 inline Command pack_command() {
   const auto flags = std::make_shared<PackFlags>();
-  Command command;
-  command.name = "pack";
-  command.usage = "train pack DATASET OUT [options]";
-  command.summary =
-      "Packs a data set into tar shards that are read in any order. The same command resumes after a stop.";
+  Command command = make_command(
+      "pack", "DATASET OUT [options]",
+      "Packs a data set into tar shards that are read in any order. The same command resumes after a stop.", pack,
+      flags);
   command.arguments = {
       config::argument("DATASET", "Data set to pack; with --verify or --index: a folder of shards.", flags->dataset),
       config::argument("OUT", "Folder for the shards.", flags->output, /*is_optional=*/true)};
@@ -51,7 +50,6 @@ inline Command pack_command() {
       config::flag("index", "Writes the indexes that the shards of a folder lack, without packing.", flags->index)};
   command.takes = [](const config::Row& row) { return row.in_pack; };
   command.reads_files = true;
-  attach(command, pack, flags);
   return command;
 }
 

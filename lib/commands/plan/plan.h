@@ -16,10 +16,9 @@ struct PlanFlags {
 
 inline Command plan_command() {
   const auto flags = std::make_shared<PlanFlags>();
-  Command command;
-  command.name = "plan";
-  command.usage = "train plan [options]";
-  command.summary = "Estimates memory, time and disk use of a run. Exits with 81 if it cannot fit.";
+  Command command =
+      make_command("plan", "[options]", "Estimates memory, time and disk use of a run. Exits with 81 if it cannot fit.",
+                   plan_run, flags);
   command.flags = {
       config::flag("devices,num-devices", "LIST",
                    "Numbers of devices to compare, as in 1,2,4 (default: that of the run).", flags->devices),
@@ -28,7 +27,6 @@ inline Command plan_command() {
       config::flag("json", "Prints the plan as JSON on standard output.", flags->json)};
   command.takes = [](const config::Row& row) { return row.name != "devices"; };  // its flag takes several numbers
   command.reads_files = command.opens_networks = true;
-  attach(command, plan_run, flags);
   return command;
 }
 

@@ -22,10 +22,9 @@ struct PredictFlags {
 
 inline Command predict_command() {
   const auto flags = std::make_shared<PredictFlags>();
-  Command command;
-  command.name = "predict";
-  command.usage = "train predict RUN_OR_CHECKPOINT INPUT... [options]";
-  command.summary = "Predicts classes, labels or numbers for images. Unset options are those of the run.";
+  Command command = make_command("predict", "RUN_OR_CHECKPOINT INPUT... [options]",
+                                 "Predicts classes, labels or numbers for images. Unset options are those of the run.",
+                                 predict, flags);
   command.arguments = {
       checkpoint_argument(flags->checkpoint),
       config::arguments(
@@ -45,7 +44,6 @@ inline Command predict_command() {
       config::flag("logits", "Writes the network's raw outputs as well.", flags->logits)};
   command.takes = [](const config::Row& row) { return row.in_predict; };
   command.reads_files = command.opens_networks = true;
-  attach(command, predict, flags);
   return command;
 }
 

@@ -14,15 +14,14 @@ struct PreviewFlags {
 
 inline Command preview_command() {
   const auto flags = std::make_shared<PreviewFlags>();
-  Command command;
-  command.name = "preview";
-  command.usage = "train preview [options] [--output FILE]";
-  command.summary = "Draws a contact sheet of augmented training images, and of the same images over several epochs.";
+  Command command =
+      make_command("preview", "[options] [--output FILE]",
+                   "Draws a contact sheet of augmented training images, and of the same images over several epochs.",
+                   preview, flags);
   command.flags = {config::flag("output,o", "FILE", "The picture, a PNG (default: preview.png); - is standard output.",
                                 flags->output)};
   command.takes = takes_all_but_run;
   command.reads_files = true;
-  attach(command, preview, flags);
   return command;
 }
 

@@ -222,10 +222,10 @@ Outcome show_runs(const Context&, const RunsFlags& flags) {
 Command runs_command() {
   using config::flag;
   const auto flags = std::make_shared<RunsFlags>();
-  Command command;
-  command.name = "runs";
-  command.usage = "train runs [DIR...] [--curves | --follow | --html [--follow]]";
-  command.summary = "Lists runs, the best of each metric first, with what differs; draws curves, writes HTML reports.";
+  Command command =
+      make_command("runs", "[DIR...] [--curves | --follow | --html [--follow]]",
+                   "Lists runs, the best of each metric first, with what differs; draws curves, writes HTML reports.",
+                   show_runs, flags);
   command.arguments = {config::arguments("DIR", "Folder that holds runs, or a run (default: runs).", flags->folders,
                                          /*is_optional=*/true)};
   command.flags = {
@@ -238,7 +238,6 @@ Command runs_command() {
            "output.",
            flags->output),
       flag("json", "Prints the list as JSON on standard output.", flags->json)};
-  attach(command, show_runs, flags);
   return command;
 }
 

@@ -26,9 +26,8 @@ inline std::string called_or_empty(std::string (*find)(const config::Configurati
 
 inline Command train_command() {
   const auto flags = std::make_shared<TrainFlags>();
-  Command command;
-  command.usage = "train [options]";
-  command.summary = "Trains a network. The same command resumes an interrupted run.";
+  Command command = make_command("", "[options]", "Trains a network. The same command resumes an interrupted run.",
+                                 train_network, flags);
   command.flags = {
       config::flag("dry-run", "Checks options, data, some of its files and the model, and exits without training.",
                    flags->dry_run),
@@ -36,14 +35,12 @@ inline Command train_command() {
                    flags->all_files),
       config::flag("fresh", "Starts over: an older run in the run directory is set aside as DIR.old-1, DIR.old-2, ...",
                    flags->fresh),
-
       config::flag("on-end", "COMMAND",
                    "Shell command to run when the run ends for any reason. STOKER_EXIT_CODE, STOKER_REASON, "
                    "STOKER_RUN_DIR, STOKER_BEST, STOKER_METRIC, STOKER_UPDATES and STOKER_CHECKPOINT hold the result.",
                    flags->on_end)};
   command.takes = config::takes_all;
   command.reads_files = command.opens_networks = true;
-  attach(command, train_network, flags);
   command.at_end = [flags](const Context& context, const Outcome& outcome) {
     const bool trains = !flags->dry_run && !context.configuration.flags.print_config;
     if (flags->on_end.empty() || !trains) return;

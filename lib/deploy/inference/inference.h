@@ -40,7 +40,8 @@ struct ReadCheckpoint {
   engine::SavedModel saved;                     ///< class names are those of the record
   std::optional<config::Preprocessing> record;  ///< preprocess.json; nothing in checkpoints that have none
 };
-/// Reads and verifies the checkpoint folder `path`, and into `given` the options that it was trained with.
+/// The options and the preprocessing of `saved`; `given` gets the options that it was trained with. Throws
+/// Error{data}.
 ReadCheckpoint read_checkpoint(engine::SavedModel saved, config::Configuration& given);
 
 // The parts that compute, from resolved options.
