@@ -20,11 +20,12 @@ struct PlainSession {
 
 void leave(j_common_ptr codec) { std::longjmp(static_cast<PlainSession*>(codec->client_data)->on_error, 1); }
 
-/// Warnings about bytes between markers and odd application marks leave pixels as they are: these files are read.
+/// Warnings about bytes between markers, odd application marks and a missing end marker leave pixels as they are: these
+/// files are read. A block that lacks bytes has a warning of its own.
 void leave_on_warning(j_common_ptr codec, int level) {
   const int code = codec->err->msg_code;
   const bool is_about_pixels = code != JWRN_EXTRANEOUS_DATA && code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR &&
-                               code != JWRN_NOT_SEQUENTIAL;
+                               code != JWRN_NOT_SEQUENTIAL && code != JWRN_JPEG_EOF;
   if (level < 0 && is_about_pixels) leave(codec);
 }
 

@@ -42,7 +42,7 @@ struct JpegSession {
   Clock::time_point give_up_at;
   EntropyDecoder* entropy;  ///< null: libjpeg's own
   bool entropy_taken_over;
-  bool has_left_over;  ///< bytes between the last block and the end marker
+  bool has_left_over;  ///< bytes between the last block of a scan and the next marker
   bool is_in_pixels;   ///< behind the headers
   Tolerated tolerated;
 };
@@ -71,7 +71,7 @@ void on_jpeg_message(j_common_ptr codec, int level) {
   const int marker = session.errors.msg_parm.i[1];
   const bool is_restart = session.is_in_pixels && marker >= kFirstRestart && marker <= kLastRestart;
   const bool is_left_over = code == JWRN_EXTRANEOUS_DATA && !is_restart;
-  if (is_left_over && marker == JPEG_EOI) session.has_left_over = true;
+  if (is_left_over && (session.is_in_pixels || marker == JPEG_EOI)) session.has_left_over = true;
   if (is_left_over || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM || code == JWRN_NOT_SEQUENTIAL) return;
   if (code == JWRN_JPEG_EOF && session.tolerated == Tolerated::missing_end) return;
   if (session.tolerated != Tolerated::damage) fail_session(session);
