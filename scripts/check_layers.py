@@ -76,7 +76,7 @@ MODULES = {
     "engine/group": "core*",
     "engine/group/c10d": "core* engine/group",
     "engine/loop": "core* config data/audit data/loader data/feed optim engine/run engine/device engine/memory engine/task "
-                   "engine/checkpoint engine/step engine/digest engine/group",
+                   "engine/saved engine/checkpoint engine/step engine/digest engine/group",
 
     "proof/rules": "core",
     "proof/operation": "core engine/device proof/rules",
@@ -127,7 +127,7 @@ SINGLE_HEADERS = {
     "engine/run": ["data/loader/loader_stats.h"],
     "train/failure": ["train/outcome.h"],
     "optim": ["model/buffers.h"],
-    "engine/step": ["model/layers/random_source.h"],
+    "engine/step": ["model/layers/batch_norm.h", "model/layers/random_source.h"],
     "plan": ["data/loader/batch_ring.h"],  # the size of a ring of batch buffers has one formula
 }
 # Files at the root of a module that include from the modules inside it: the front door.

@@ -11,7 +11,8 @@ holds the update that the last line names, or with 0 when it was done by then. O
 begins may leave no checkpoint, when there is nothing to save. Reports come every second, and what examines the run
 between updates is on, as always.
 
-Options after `--` are given to `train`; without any, a tiny network is trained on images made here.
+Options after `--` are given to `train`; unless --data-dir is among them, besides those with which a tiny network is
+trained on images made here: `-- --val-every 7u --sched plateau --plateau 1 --keep-every 20u --average-last 3`.
 """
 import argparse
 import csv
@@ -49,9 +50,10 @@ def tiny_options(folder, seconds_between_reports):
 def digest(run_dir):
     """What must not depend on interruptions: name -> SHA-256."""
     last = run_dir / "checkpoints" / "last"
-    result = {name: hashlib.sha256((last / name).read_bytes()).hexdigest()
-              for name in ("model.safetensors", "model_ema.safetensors", "optimizer.safetensors")
-              if (last / name).exists()}
+    names = ("model.safetensors", "model_ema.safetensors", "optimizer.safetensors", "../best/model.safetensors",
+             "../average/model.safetensors")
+    result = {name: hashlib.sha256((last.resolve() / name).read_bytes()).hexdigest()
+              for name in names if (last.resolve() / name).exists()}
     with open(run_dir / "summary.csv", newline="") as file:
         rows = [{key: value for key, value in row.items() if key not in CLOCK_COLUMNS} for row in csv.DictReader(file)]
     result["summary.csv"] = hashlib.sha256(repr(rows).encode()).hexdigest()
@@ -149,7 +151,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="stoker-kill-") as name:
         folder = pathlib.Path(name)
         (folder / "data").mkdir()
-        options = args.options or tiny_options(folder / "data", 1 if args.signal == "TERM" and not args.short else 0)
+        options = args.options
+        if "--data-dir" not in options:
+            options = tiny_options(folder / "data", 1 if args.signal == "TERM" and not args.short else 0) + options
         complete(args.train, options, folder / "unbroken")
         wanted = digest(folder / "unbroken")
         begin = time.monotonic()  # of a second run: the first reads program and libraries from disk

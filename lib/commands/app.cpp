@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "commands/command.h"
+#include "config/table/parse_value.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -64,8 +65,18 @@ std::string page(const Context& context) {
               "install both from the same build");
 }
 
+/// `names`: with commas.
+void add_stop_signals(const std::string& names) {
+  std::vector<int> numbers;
+  for (const std::string& name : names.empty() ? std::vector<std::string>() : config::split_words(names, ',')) {
+    numbers.push_back(core::stop_signal_number(name));
+  }
+  core::add_stop_signals(numbers);
+}
+
 Outcome run_command(const Command& command, const Context& context, const Program& program) {
   config::parse_command_line(context.line, context.configuration);
+  add_stop_signals(context.configuration.options.run.stop_signals);
   const std::string text = page(context);
   if (!text.empty()) {
     write_page(text);
@@ -116,7 +127,7 @@ Outcome outcome_of(const Work& work, const Program& program, const config::Confi
   } catch (const core::StopRequested&) {  // before anything was trained: nothing to save
     const bool interrupted = core::stop_signal_name() == "INT";
     return {interrupted ? core::kExitInterrupted : static_cast<int>(options.run.stop_exit_code),
-            "signal:" + core::stop_signal_name()};
+            core::stop_reason(core::stop_signal_name())};
   } catch (const std::exception& error) {
     return failed(program.error_of(error, options), configuration.table);
   }

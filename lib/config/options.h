@@ -59,6 +59,9 @@ struct Interval {
   static Interval seconds(double s) { return {Unit::seconds, s}; }
 };
 
+/// The value of --init-from for the usual weights of the network that is trained.
+inline constexpr const char* kDefaultWeights = "default";
+
 // Enumerators stand in the order of the words in table/declare_*.cpp.
 enum class DatasetType { automatic, idx, cifar, numpy, folder, csv, biwi, w300lp, shards, clips, hdf5 };
 /// Which frames of a video make a clip: spread over all of it, or a stride apart from a place drawn at random.
@@ -68,13 +71,15 @@ enum class CsvDelimiter { automatic, comma, semicolon, tab };
 /// Stands for --input-range percentile: 0.1 and 99.9 % of the numbers lie below; measured at the start.
 inline const std::vector<double> kPercentiles = {0, 0};
 enum class OnBadImage { fail, skip, repair };
+/// The value of --val-split without validation data.
+inline constexpr const char* kNoValidation = "none";
 /// With skip: as good as any number of bad images.
 inline constexpr int64_t kUnlimitedBad = 1'000'000'000;
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
 enum class AugmentInterpolation { nearest, bilinear };
 enum class OptimizerKind { sgd, adam, adamw };
-enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial };
+enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial, cosine_restarts, wsd, plateau };
 enum class AmpDtype { float16, bfloat16 };
 enum class ProveBackend { automatic, full, off };
 enum class ClipMode { norm, value };
@@ -123,11 +128,12 @@ struct DataOptionsOf {
   DatasetType dataset = DatasetType::automatic;  ///< automatic: derived from what data_dir holds
   TaskKind task = TaskKind::multiclass;          ///< what is learned of each image
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
-  std::string train_split = "train";     ///< folder, IDX stem or CSV file name without .csv
-  std::optional<std::string> val_split;  ///< none: the first of val, validation, test, t10k that exists
-  std::string val_subjects;              ///< biwi: folders to validate on, with commas; empty: every third
-  double face_margin = 0.2;              ///< 300wlp, biwi: added to each side of the face's box, share of its size
-  int64_t clip_frames = 8;               ///< clips: frames of a video that the network sees
+  std::string train_split = "train";  ///< folder, IDX stem or CSV file name without .csv
+  /// Nothing: the first of val, validation, test, t10k that exists. kNoValidation: none.
+  std::optional<std::string> val_split;
+  std::string val_subjects;  ///< biwi: folders to validate on, with commas; empty: every third
+  double face_margin = 0.2;  ///< 300wlp, biwi: added to each side of the face's box, share of its size
+  int64_t clip_frames = 8;   ///< clips: frames of a video that the network sees
   FrameSampling frame_sampling = FrameSampling::uniform;
   int64_t frame_stride = 1;       ///< clips, with stride: from each frame to the next
   std::string hdf5_input;         ///< hdf5: data set with what is learned from; empty: found by its usual names
@@ -232,7 +238,7 @@ using ResolvedLoaderOptions = LoaderOptionsOf<Plain>;
 template <template <typename> class Pick>
 struct ModelOptionsOf {
   std::string model = "small_cnn";
-  std::string init_from;            ///< file with starting weights, or a run or checkpoint; empty: none
+  std::string init_from;            ///< starting weights: their name, a file, a folder, a run; empty: none
   bool fresh_head = false;          ///< the classifier starts at random, whatever init_from has
   double init_norm_eps = 0;         ///< epsilon of the batch norms that init_from was trained with; 0: the library's
   bool same_padding = false;        ///< the network pads as TensorFlow does
@@ -241,7 +247,11 @@ struct ModelOptionsOf {
   Pick<double> drop_path_rate{};    ///< stochastic depth of the last residual branch; auto: as above
   std::string backbone = "efficientnet_b0";  ///< two_stream_convlstm: what sees single frames
   int64_t lstm_channels = 64;                ///< two_stream_convlstm
-  std::string freeze;  ///< comma-separated globs over names of parameters and modules; empty: none
+  std::string freeze;      ///< comma-separated globs over names of parameters and modules; empty: none
+  Interval freeze_for;     ///< epochs or updates, after which what is frozen learns; never: it does not
+  double bn_momentum = 0;  ///< share of the newest batch in batch norm's running statistics; 0: the network's own
+  bool sync_bn = false;    ///< batch norms see the batches of all processes
+  int64_t precise_bn = 0;  ///< images by which running statistics are measured after the last update; 0: they are not
   bool grad_checkpointing = false;
   int64_t width = 32;  ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
 };
@@ -261,6 +271,7 @@ struct OptimOptionsOf {
   double weight_decay = 5e-4;
   bool decay_norm_and_bias = false;  ///< every parameter decays; false: as in timm
   double layer_decay = 1;            ///< factor of the learning rate from each layer to the one before it
+  double backbone_lr = 1;            ///< factor of the learning rate of all but the classifier
   double clip_grad = 0;              ///< 0: off
   ClipMode clip_mode = ClipMode::norm;
   bool model_ema = false;
@@ -280,6 +291,13 @@ struct ScheduleOptionsOf {
   double decay_epochs = 30;              ///< step: epochs between decays
   double decay_rate = 0.1;
   double poly_power = 1.0;
+  double cycle_epochs = 10;                 ///< cosine_restarts: the first cycle
+  double cycle_mult = 1;                    ///< each cycle is as much longer than the one before it
+  double cycle_decay = 1;                   ///< and begins at this share of its rate
+  Pick<double> cooldown{};                  ///< wsd: epochs at the end; auto: a fifth
+  int64_t plateau_patience = 10;            ///< evaluations without improvement before the rate falls
+  double plateau_threshold = 1e-4;          ///< share of the best by which one is better
+  int64_t plateau_rest = 0;                 ///< evaluations after a fall that do not count
   double one_cycle_pct_start = 0.3;         ///< share of updates until the peak
   double one_cycle_div_factor = 25;         ///< start = peak / this
   double one_cycle_final_div_factor = 1e4;  ///< end = start / this
@@ -300,7 +318,7 @@ struct TrainOptionsOf {
   int64_t total_batch_size = 0;        ///< images per update; 0: batch_size x accumulation_steps x replicas
   bool auto_micro_batch = false;       ///< out of memory: compute each batch in twice as many micro-batches
   double label_smoothing = 0;
-  int64_t patience = 0;            ///< epochs without improvement before stopping; 0: off
+  int64_t patience = 0;            ///< epochs, or evaluations inside them, without improvement; 0: off
   double min_delta = 0;            ///< least change of the metric that counts as improvement
   Pick<EvalMetric> eval_metric{};  ///< auto: the task's first
   TestTimeAugmentation tta = TestTimeAugmentation::none;
@@ -357,10 +375,13 @@ struct RunOptionsOf {
   Interval report_every = Interval::seconds(5);
   int64_t digest_every = 200;  ///< updates; 0: never
   int64_t keep_last = 2;
+  Interval keep_every;       ///< checkpoints that stay; epochs or updates
+  int64_t average_last = 0;  ///< checkpoints of save_every that are averaged in the end; 0: none
   bool save_best = true;
   bool space_check = true;
-  bool async_save = true;  ///< checkpoints are written beside training, from a copy in host memory
-  bool plan_check = true;  ///< refuse a run whose memory cannot fit
+  bool async_save = true;    ///< checkpoints are written beside training, from a copy in host memory
+  bool plan_check = true;    ///< refuse a run whose memory cannot fit
+  std::string stop_signals;  ///< names with commas, beside those that always stop; empty: none
   int64_t stop_exit_code = 75;
   bool tensorboard = false;  ///< event files for TensorBoard
   bool report = false;       ///< report.html at the end

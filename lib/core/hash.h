@@ -30,7 +30,21 @@ std::string hash_hex(std::string_view bytes);
 /// 64 bits of hash, the same on every machine.
 uint64_t hash64(std::string_view bytes);
 
-/// SHA-256 by OpenSSL: 64 lower-case hexadecimal digits, as sha256sum prints them.
+/// SHA-256 by OpenSSL of everything given to add(), in order.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void add(const void* bytes, uint64_t count);
+  std::string hex();  ///< once, at the end: 64 lower-case hexadecimal digits, as sha256sum prints them
+
+ private:
+  void* const state_;
+};
+
 std::string sha256_hex(std::string_view bytes);
 
 }  // namespace stoker::core

@@ -84,7 +84,8 @@ std::string found_val_split(const Layout& layout, const config::DataOptions& opt
   throw core::Error(core::ErrorKind::no_input,
                     core::format("{} has no validation split: none of {} exists", core::printable(options.data_dir),
                                  core::list_text({std::begin(kValSplits), std::end(kValSplits)})),
-                    "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1" +
+                    "name one with --val-split, hold a part of the training images out with --val-fraction 0.1, or "
+                    "train without validation with --val-split none" +
                         layout.found_text());
 }
 
@@ -187,6 +188,14 @@ Datasets scanned_datasets(const config::DataOptions& options) {
     hold_out_val(options, datasets);
     return datasets;
   }
+  if (options.val_split == config::kNoValidation) {
+    datasets.has_validation = false;
+    datasets.val = evenly_spaced(datasets.train, 1);
+    datasets.notes.push_back(
+        "validation: none (--val-split none): no checkpoint is the best, and how well the network does on images that "
+        "it was not trained on is not known");
+    return datasets;
+  }
   const bool chosen = !options.val_split;
   const std::string val = chosen ? found_val_split(*layout, options) : *options.val_split;
   if (!layout->has_split(val)) on_missing_split(*layout, options, val);
@@ -280,7 +289,7 @@ NamedSources open_every_split(const config::DataOptions& options, std::vector<st
   require_images(*train, options.train_split);
   require_what_task_learns(*train, options);
   std::vector<std::string> others;
-  if (options.val_split) {
+  if (options.val_split && options.val_split != config::kNoValidation) {
     if (!layout->has_split(*options.val_split)) on_missing_split(*layout, options, *options.val_split);
     others.push_back(*options.val_split);
   }

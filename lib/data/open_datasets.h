@@ -16,7 +16,8 @@ namespace stoker::data {
 /// The two splits of a training run.
 struct Datasets {
   std::shared_ptr<const Source> train;
-  std::shared_ptr<const Source> val;
+  std::shared_ptr<const Source> val;  ///< without validation a training sample, which nobody evaluates
+  bool has_validation = true;
   std::vector<std::string> notes;  ///< for the banner: skipped entries, which split was chosen and why
   config::DatasetType type = config::DatasetType::automatic;  ///< of the layout; never automatic once they are open
 };

@@ -55,7 +55,8 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
   std::vector<std::string> candidates = {split};
   if (split.empty()) {
     candidates = {std::begin(kValSplits), std::end(kValSplits)};
-    if (options.val_split) candidates.insert(candidates.begin(), *options.val_split);
+    if (options.val_split && options.val_split != config::kNoValidation)
+      candidates.insert(candidates.begin(), *options.val_split);
     if (!is_own) candidates.push_back(options.train_split);
   }
   if (is_directory(path) || (place.extension() == ".h5" && core::file_exists(path))) {

@@ -63,9 +63,21 @@ void freeze(ImageModel& model, const std::string& patterns) {
     throw core::Error(core::ErrorKind::config, core::format("--freeze {} leaves nothing to learn", patterns),
                       core::format("let the classifier learn: add ,!{}*", model.head_prefix()));
   }
+  rest_frozen_norms(model);
+}
+
+void freeze_backbone(ImageModel& model) {
+  for (auto& item : model.named_parameters()) {
+    if (model.is_in_backbone(item.key())) item.value().set_requires_grad(false);
+  }
+  rest_frozen_norms(model);
+}
+
+void rest_frozen_norms(ImageModel& model) {
   std::vector<std::shared_ptr<torch::nn::Module>> still;
+  const bool has_frozen = frozen_count(model) > 0;  // else a norm without parameters trains
   for (const auto& module : model.modules(/*include_self=*/false)) {
-    if (is_frozen_norm(*module)) still.push_back(module);
+    if (has_frozen && is_frozen_norm(*module)) still.push_back(module);
   }
   model.keep_in_evaluation(std::move(still));
 }

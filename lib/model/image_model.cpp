@@ -32,6 +32,11 @@ int64_t ImageModel::layer_of(const std::string& parameter) const {
   throw core::Error(core::ErrorKind::bug, core::format("parameter '{}' belongs to no layer", parameter));
 }
 
+bool ImageModel::is_in_backbone(const std::string& parameter) const {
+  if (layers_.empty()) return parameter.rfind(head_prefix(), 0) != 0;  // of a file, whose layers are not known
+  return layer_of(parameter) < layer_count() - layers_of_head_;
+}
+
 bool ImageModel::decays(const std::string& parameter) const {
   const std::vector<std::string> spared = no_weight_decay();
   const std::string last_part = parameter.substr(parameter.rfind('.') + 1);

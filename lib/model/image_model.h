@@ -47,6 +47,9 @@ class ImageModel : public torch::nn::Module {
   int64_t layer_count() const { return static_cast<int64_t>(layers_.size()); }
   /// The layer in [0, layer_count()) of a parameter by its full name.
   int64_t layer_of(const std::string& parameter) const;
+  /// Whether a parameter, by its full name, belongs to what may have learned before: not to the classifier or what else
+  /// follows the backbone. --backbone-lr and --freeze-for are about these.
+  bool is_in_backbone(const std::string& parameter) const;
   /// How the names of a layer's parameters begin.
   const std::vector<std::string>& layer_prefixes(int64_t layer) const { return layers_.at(static_cast<size_t>(layer)); }
 
@@ -62,6 +65,8 @@ class ImageModel : public torch::nn::Module {
   void add_layer(std::vector<std::string> prefixes) { layers_.push_back(std::move(prefixes)); }
   /// Parameters whose names begin with `prefix` join the layer that was added last.
   void add_to_last_layer(std::string prefix) { layers_.back().push_back(std::move(prefix)); }
+  /// How many of the last layers follow the backbone.
+  void set_layers_of_head(int64_t count) { layers_of_head_ = count; }
   /// forward() calls each of its stages through this.
   template <typename Part>
   torch::Tensor run_stage(Part& stage, const torch::Tensor& x) {
@@ -74,6 +79,7 @@ class ImageModel : public torch::nn::Module {
   StageRunner stage_runner_;
   std::vector<std::shared_ptr<torch::nn::Module>> still_;
   std::vector<std::vector<std::string>> layers_;
+  int64_t layers_of_head_ = 1;
 };
 
 struct ModelSpec {

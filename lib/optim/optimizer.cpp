@@ -148,6 +148,13 @@ void Optimizer::set_steps_taken(int64_t steps, const std::map<std::string, int64
   }
 }
 
+void Optimizer::thaw() {
+  const int64_t steps = steps_taken();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i].thaws) begun_at_[i] = steps;
+  }
+}
+
 std::map<std::string, int64_t> Optimizer::begun_at() const {
   std::map<std::string, int64_t> later;
   for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -37,6 +37,7 @@ struct NamedParameter {
   torch::Tensor tensor;  ///< float32 leaf that requires grad
   double lr_scale = 1;   ///< its share of the learning rate, > 0
   bool decays = true;    ///< false: no weight decay, as for parameters with fewer than two dimensions
+  bool thaws = false;    ///< has no gradient at first; Adam counts its steps from thaw() on
 };
 
 /// A tensor of the optimizer's state, "momentum.<parameter>" and the like.
@@ -72,6 +73,8 @@ class Optimizer {
   void set_steps_taken(int64_t steps, const std::map<std::string, int64_t>& begun_at = {});
   /// Parameters whose averages Adam corrects for fewer steps than those of the others: they were thawed later.
   std::map<std::string, int64_t> begun_at() const;
+  /// From the next step on, parameters that thaw have gradients: Adam's t of these begins at 1. A host sync as above.
+  void thaw();
 
  private:
   /// The parameters of one step(): those with a gradient, one weight decay, one share of the learning rate and one

@@ -41,13 +41,17 @@ Schedule::Schedule(const config::ResolvedScheduleOptions& options, double peak_l
                           ? 0
                           : epochs_to_updates(options.warmup_epochs, updates_per_epoch_)) {}
 
-double Schedule::at(int64_t update) const {
+double Schedule::at(int64_t update, int64_t cuts) const {
   update = std::clamp<int64_t>(update, 0, total_updates_ - 1);
   if (update < warmup_updates_) {
     const double share = static_cast<double>(update) / static_cast<double>(warmup_updates_);
     return options_.warmup_lr + (peak_lr_ - options_.warmup_lr) * share;
   }
-  return after_warmup(update);
+  return after_warmup(update, cuts);
+}
+
+bool Schedule::counts_for_plateau(int64_t updates) const {
+  return options_.sched == config::ScheduleKind::plateau && updates >= warmup_updates_;
 }
 
 std::optional<double> Schedule::momentum_at(int64_t update) const {
@@ -56,7 +60,19 @@ std::optional<double> Schedule::momentum_at(int64_t update) const {
                    options_.one_cycle_pct_start, std::clamp<int64_t>(update, 0, total_updates_ - 1), total_updates_);
 }
 
-double Schedule::after_warmup(int64_t update) const {
+/// `update`: from the end of warm-up.
+double Schedule::restarted_cosine(double update) const {
+  double peak = peak_lr_;
+  double length = std::max(1.0, static_cast<double>(epochs_to_updates(options_.cycle_epochs, updates_per_epoch_)));
+  while (update >= length) {
+    update -= length;
+    length *= options_.cycle_mult;
+    peak *= options_.cycle_decay;
+  }
+  return cosine_between(std::max(peak, options_.min_lr), options_.min_lr, update / length);
+}
+
+double Schedule::after_warmup(int64_t update, int64_t cuts) const {
   const double share = static_cast<double>(update - warmup_updates_) /
                        static_cast<double>(std::max<int64_t>(total_updates_ - warmup_updates_, 1));
   switch (options_.sched) {
@@ -68,6 +84,14 @@ double Schedule::after_warmup(int64_t update) const {
     case config::ScheduleKind::cosine: return cosine_between(peak_lr_, options_.min_lr, share);
     case config::ScheduleKind::polynomial:
       return options_.min_lr + (peak_lr_ - options_.min_lr) * std::pow(1 - share, options_.poly_power);
+    case config::ScheduleKind::cosine_restarts: return restarted_cosine(static_cast<double>(update - warmup_updates_));
+    case config::ScheduleKind::wsd: {
+      const int64_t length = std::max<int64_t>(1, epochs_to_updates(options_.cooldown, updates_per_epoch_));
+      const int64_t done = std::max<int64_t>(0, update - (total_updates_ - length));
+      return peak_lr_ + (options_.min_lr - peak_lr_) * static_cast<double>(done) / static_cast<double>(length);
+    }
+    case config::ScheduleKind::plateau:
+      return std::max(options_.min_lr, peak_lr_ * std::pow(options_.decay_rate, static_cast<double>(cuts)));
     case config::ScheduleKind::one_cycle: {
       const double start_lr = peak_lr_ / options_.one_cycle_div_factor;
       return one_cycle(start_lr, peak_lr_, start_lr / options_.one_cycle_final_div_factor, options_.one_cycle_pct_start,

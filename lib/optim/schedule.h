@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "config/options.h"
 
@@ -31,15 +32,23 @@ class Schedule {
   /// cosine (Loshchilov & Hutter 2017, eq. 5, without restarts) and polynomial: from the peak when warm-up
   /// ends towards min_lr at total_updates. one_cycle: OneCycleLR with cos annealing; it has its own warm-up
   /// and end, so warmup_epochs and min_lr do not matter.
-  double at(int64_t update) const;
+  /// cosine_restarts: as torch's CosineAnnealingWarmRestarts, but cycles may grow by any factor and start lower each
+  /// time; the first begins when warm-up ends. wsd: the peak, and in the last `cooldown` epochs a straight line to
+  /// min_lr. plateau: the peak, times decay_rate for each of the `cuts` so far (RunProgress::rate_cuts), but never
+  /// below min_lr.
+  double at(int64_t update, int64_t cuts = 0) const;
+  /// Whether an evaluation after `updates` updates counts for plateau: none in the warm-up does.
+  bool counts_for_plateau(int64_t updates) const;
+  const config::ResolvedScheduleOptions& options() const { return options_; }
   /// SGD's momentum or Adam's beta1 for update number `update`, as OneCycleLR moves it with cos annealing: from
   /// one_cycle_max_momentum to one_cycle_base_momentum at the peak of the learning rate, and back. nullopt for other
   /// schedules and without one_cycle_momentum.
   std::optional<double> momentum_at(int64_t update) const;
-  UpdateRates rates_at(int64_t update) const { return {at(update), momentum_at(update)}; }
+  UpdateRates rates_at(int64_t update, int64_t cuts = 0) const { return {at(update, cuts), momentum_at(update)}; }
 
  private:
-  double after_warmup(int64_t update) const;
+  double after_warmup(int64_t update, int64_t cuts) const;
+  double restarted_cosine(double update) const;
   int64_t decays_until(int64_t update) const;
 
   config::ResolvedScheduleOptions options_;

@@ -311,7 +311,8 @@ void refuse_or_warn(const std::string& short_of, const std::string& hint, const 
 }  // namespace
 
 int64_t most_checkpoints(const config::ResolvedRunOptions& options) {
-  return std::max<int64_t>(2, options.keep_last) + (options.save_best ? 1 : 0) + 1;
+  return std::max<int64_t>(2, options.keep_last) + (options.save_best ? 1 : 0) + 1 +
+         (options.average_last > 0 ? options.average_last + 1 : 0);
 }
 
 void require_enough_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check) {

@@ -32,7 +32,7 @@ bool reports_lost(const std::string& lost, const RankLocation& place) {
 /// Before anything was trained: nothing to save.
 Outcome stopped_before(const std::string& signal, const RankLocation& place, int64_t stop_exit_code) {
   const int code = signal == "INT" ? core::kExitInterrupted : static_cast<int>(stop_exit_code);
-  return {code, place.rank == 0 ? "signal:" + signal : ""};
+  return {code, place.rank == 0 ? core::stop_reason(signal) : ""};
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ Outcome work_on_devices(const char* const* argv, config::Options& options, const
     crashed.rank = end.rank;
     return crashed;
   }
-  const std::string reason = end.stopped_by.empty() ? "" : "signal:" + end.stopped_by;
+  const std::string reason = end.stopped_by.empty() ? "" : core::stop_reason(end.stopped_by);
   return {end.exit_code, end.has_failed ? "error" : reason};
 }
 

@@ -52,6 +52,18 @@ def trained(make_optimizer, updates=12):
     return ", ".join(f"{value:.8g}" for value in values)
 
 
+def plateau(values, mode, **rule):
+    """The rate after each of `values`, which ReduceLROnPlateau gets in turn."""
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], PEAK)
+    schedule = lr.ReduceLROnPlateau(optimizer, mode, min_lr=0.001, **rule)
+    rates = []
+    for value in values:
+        optimizer.step()
+        schedule.step(value)
+        rates.append(optimizer.param_groups[0]["lr"])
+    return ", ".join(f"{rate:.12g}" for rate in rates)
+
+
 def warmed(after, warmup=8):
     """Linear warm-up from peak/10 over `warmup` updates, then `after` from its own update 0."""
     def make(o):
@@ -67,6 +79,16 @@ def main():
     if hasattr(lr, "PolynomialLR"):
         print("polynomial 2:", rates(lambda o: lr.PolynomialLR(o, TOTAL, 2.0)))
         print("polynomial 1:", rates(lambda o: lr.PolynomialLR(o, TOTAL, 1.0)))
+    print("cosine restarts 2 epochs, x 2:", rates(
+        lambda o: lr.CosineAnnealingWarmRestarts(o, 2 * PER_EPOCH, 2, 0.01)))
+    print("cosine restarts 3 epochs, warm-up 2 epochs:", rates(warmed(
+        lambda o: lr.CosineAnnealingWarmRestarts(o, 3 * PER_EPOCH, 1, 0.01))))
+    print("wsd, warm-up 2 epochs, 3 down:", rates(lambda o: lr.SequentialLR(
+        o, [lr.LinearLR(o, 0.1, 1, 8), lr.ConstantLR(o, 1, 20), lr.LinearLR(o, 1, 0.025, 12)], [8, 28])))
+    print("plateau, max:", plateau([50, 60, 60, 60.005, 60.01, 59, 61, 61, 61, 61, 61, 61, 61, 61], "max", factor=0.1,
+                                   patience=2))
+    print("plateau, min, rest 2:", plateau([1, 0.9, 0.95, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.85, 0.849999, float("nan"), 0.9],
+                                           "min", factor=0.5, patience=1, cooldown=2))
     print("one cycle:", rates(lambda o: lr.OneCycleLR(o, PEAK, total_steps=TOTAL)))
     print("one cycle 0.1 10 100:", rates(lambda o: lr.OneCycleLR(o, PEAK, total_steps=TOTAL, pct_start=0.1,
                                                                  div_factor=10, final_div_factor=100)))

@@ -243,7 +243,7 @@ const std::vector<BadInput>& bad_weights() {
       {"Folder",
        words(train_words({"--run-dir", "other", "--init-from", "data"})),
        kNoInput,
-       {"cannot read data: it is a directory"}},
+       {"no weights that fit small_cnn in data", "train list weights"}},
       {"EndlessDevice",
        words(train_words({"--run-dir", "other", "--init-from", "/dev/zero"})),
        kNoInput,

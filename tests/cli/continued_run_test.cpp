@@ -104,6 +104,50 @@ TEST(ContinuedRunTest, WhereTheBestCheckpointIsGoneTheBestThatIsLeftTakesItsPlac
   finish(work, {"eval", "run"});
 }
 
+TEST(ContinuedRunTest, ACheckpointBeforeTheCoolDownBranchesOffToTheWeightsOfARunOfItsOwn) {
+  const Workplace work;
+  write_idx(work);
+  const auto words = [](const Words& more) {
+    Words all = train_words({"--epochs", "4", "--keep-every", "1e", "--keep-last", "1"});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Words cooled = {"--sched", "wsd", "--epochs", "3", "--cooldown", "1", "--min-lr", "0.001"};
+  finish(work, words({"--sched", "constant"}));
+  finish(work, words({"--sched", "wsd", "--run-dir", "long"}));
+  Words whole = words(cooled);
+  whole.insert(whole.end(), {"--run-dir", "whole"});
+  finish(work, whole);
+  const std::string wanted = content_of_file(work / "whole/checkpoints/last/model.safetensors");
+  for (const std::string from : {"run", "long"}) {
+    Words branch = words(cooled);
+    branch.insert(branch.end(), {"--run-dir", "from-" + from, "--resume", from + "/checkpoints/step-00000008"});
+    finish(work, branch);
+    EXPECT_TRUE(content_of_file(work / ("from-" + from + "/checkpoints/last/model.safetensors")) == wanted) << from;
+  }
+  Words late = words(cooled);
+  late.insert(late.end(), {"--run-dir", "late", "--resume", "run/checkpoints/step-00000012"});
+  EXPECT_EQ(run(late, work.path()).exit_code, kConfig) << "this run cools down before";
+  late = words({"--sched", "wsd", "--epochs", "8", "--run-dir", "late", "--resume", "whole/checkpoints/step-00000012"});
+  EXPECT_EQ(run(late, work.path()).exit_code, 0) << "a finished run is extended";
+}
+
+TEST(ContinuedRunTest, WithoutValidationDataARunSavesItsLastAndNamesTheRest) {
+  const Workplace work;
+  write_idx(work);
+  fs::remove(work / "data/t10k-images-idx3-ubyte");
+  const Ended ended = finish(work, train_words({"--val-split", "none", "--average-last", "2", "--save-every", "2u"}));
+  EXPECT_TRUE(contains(ended.out, "and 0 validation images")) << ended.out;
+  EXPECT_TRUE(contains(ended.out, "validation: none")) << ended.out;
+  EXPECT_TRUE(contains(ended.out, "best      not known")) << ended.out;
+  EXPECT_TRUE(contains(ended.out, "average   not evaluated of the last 2 checkpoints")) << ended.out;
+  EXPECT_FALSE(contains(last_line(ended.err), "metric=")) << ended.err;
+  EXPECT_TRUE(fs::exists(work / "run/checkpoints/last/manifest.json"));
+  EXPECT_FALSE(fs::exists(work / "run/checkpoints/best"));
+  finish(work, {"eval", "run/checkpoints/average", "data", "--split", "train"});
+  EXPECT_EQ(run(train_words({"--val-split", "none", "--patience", "2"}), work.path()).exit_code, kConfig);
+}
+
 TEST(ContinuedRunTest, AStopInsideAnEpochUsesUpNoPatience) {
   const Workplace work;
   place_finished_run(work);

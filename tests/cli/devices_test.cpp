@@ -50,7 +50,8 @@ bool is_there(pid_t process) {
 TEST(DevicesTest, AnyNumberOfProcessesEndsWithTheSameBits) {
   const Workplace work;
   write_idx(work, /*train_images=*/70);  // a last batch that none of them divides evenly
-  const Words common = {"--batch-size", "3", "--epochs", "3", "--model-ema", "--mixup", "0.2", "--clip-grad", "1"};
+  const Words common = {"--batch-size", "3", "--epochs",     "3",  "--model-ema",  "--mixup", "0.2",
+                        "--clip-grad",  "1", "--freeze-for", "3u", "--precise-bn", "24"};
   for (const int devices : {1, 2, 4}) {
     Words words = train_words(sharded(devices, common));
     words.insert(words.end(), {"--run-dir", "run" + std::to_string(devices)});
@@ -64,6 +65,36 @@ TEST(DevicesTest, AnyNumberOfProcessesEndsWithTheSameBits) {
   EXPECT_TRUE(saved(work, "run2") == saved(work, "run1"));
   EXPECT_TRUE(saved(work, "run4") == saved(work, "run1"));
   EXPECT_TRUE(std::filesystem::exists(work / "run4/train.rank-3.log"));
+}
+
+TEST(DevicesTest, BatchNormsThatAreSharedLearnAsOneProcessWithTheWholeBatch) {
+  const Workplace work;
+  write_idx(work, /*train_images=*/70);
+  const auto losses = [&](const Words& more, const std::string& run_dir) {
+    Words words = train_words({"--epochs", "2", "--lr", "0.01", "--run-dir", run_dir});
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = run(words, work.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    const std::vector<std::string> rows = lines_of(content_of_file(work / (run_dir + "/summary.csv")));
+    std::vector<double> found;
+    for (size_t i = 1; i < rows.size(); ++i) {
+      std::string cells = rows[i].substr(rows[i].find(',') + 1);
+      found.push_back(std::stod(cells));                              // of training
+      found.push_back(std::stod(cells.substr(cells.find(',') + 1)));  // of validation
+    }
+    return found;
+  };
+  const auto whole = losses({"--batch-size", "16"}, "whole");
+  const auto shared = losses({"--batch-size", "8", "--devices", "2", "--sync-bn"}, "shared");
+  const auto apart = losses({"--batch-size", "8", "--devices", "2"}, "apart");
+  ASSERT_EQ(whole.size(), 4u);
+  ASSERT_EQ(shared.size(), 4u);
+  double largest = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(shared[i], whole[i], 1e-3 * whole[i]) << i;
+    largest = std::max(largest, std::abs(apart[i] - whole[i]) / whole[i]);
+  }
+  EXPECT_GT(largest, 1e-2) << "statistics of half a batch are others";
 }
 
 TEST(DevicesTest, ReportsCoverAllRanks) {

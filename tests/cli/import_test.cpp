@@ -70,6 +70,46 @@ TEST_F(ImportTest, ARunStartsFromTheWeightsThatAnotherRunOrACheckpointIsEvaluate
   EXPECT_EQ(file.filename(), "model_ema.safetensors") << "as train eval takes them";
 }
 
+TEST_F(ImportTest, WeightsOfANameAreTheNewestOfTheCachesAndTheirDigestStaysWithTheRun) {
+  Launch launch;
+  launch.directory = work_.path();
+  launch.variables = {"HOME=" + work_.path(), "XDG_CACHE_HOME=", "TORCH_HOME=", "HF_HOME=", "HF_HUB_CACHE="};
+  const auto train = [&](const Words& more, int exit_code = 0) {
+    launch.words = train_words({"--model", "small_cnn", "--pretrained", "--run-dir", "next"});
+    launch.words.insert(launch.words.end(), more.begin(), more.end());
+    const Ended ended = run(launch);
+    EXPECT_EQ(ended.exit_code, exit_code) << story_of(launch.words, ended);
+    return ended;
+  };
+  const auto digest = [&] {
+    const std::string manifest = content_of_file(work_ / "next/checkpoints/last/manifest.json");
+    const size_t begin = manifest.find("\"starting_weights\"");
+    return begin == std::string::npos ? "" : manifest.substr(begin, manifest.find('}', begin) - begin);
+  };
+  const Ended none = train({}, 66);
+  EXPECT_NE(
+      none.err.find("no weights of small_cnn; looked into " + work_.path() +
+                    "/.cache/torch/hub/checkpoints (absent) and " + work_.path() + "/.cache/huggingface/hub (absent)"),
+      std::string::npos)
+      << none.err;
+  const Ended published = train({"--model", "resnet50"}, 66);
+  EXPECT_NE(published.err.find("IMAGENET1K_V2, 102.5 MB, SHA-256 11ad3fa62ca7"), std::string::npos) << published.err;
+  EXPECT_NE(published.err.find("curl -LO https://download.pytorch.org/models/resnet50-11ad3fa6.pth"),
+            std::string::npos);
+  const std::string cached = ".cache/torch/hub/checkpoints/small_cnn.safetensors";
+  fs::create_directories(fs::path(work_ / cached).parent_path());
+  fs::copy_file(work_ / weights_, work_ / cached);
+  const Ended first = train({"--max-updates", "2"});
+  EXPECT_NE(first.out.find("starts from the weights of " + work_.path() + "/" + cached + " (SHA-256 "),
+            std::string::npos)
+      << first.out;
+  const std::string began_with = digest();
+  EXPECT_NE(began_with.find(cached), std::string::npos) << began_with;
+  fs::remove(work_ / cached);
+  train({});
+  EXPECT_EQ(digest(), began_with) << "a run that continues reads no weights";
+}
+
 TEST_F(ImportTest, RefusalsNameTheFileAndWriteNothing) {
   work_.write("evil.pth",
               std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02", 23) +

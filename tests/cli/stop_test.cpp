@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <thread>
 
@@ -76,6 +77,38 @@ TEST(StopTest, Usr2SavesAndHangUpIsIgnoredAndTheRunGoesOn) {
   EXPECT_TRUE(program.wait_until([&] { return has_epochs(work, epochs + 1); })) << program.err();
   program.send(SIGTERM);
   expect_stopped(program.wait(), work, kStopped, "signal:TERM");
+}
+
+TEST(StopTest, SignalsOfTheSiteStopAndTheUsualOnesStay) {
+  for (const auto& [number, name] : {std::pair{SIGUSR2, "USR2"}, {SIGHUP, "HUP"}, {SIGUSR1, "USR1"}}) {
+    const Workplace work;
+    Program program(long_run(work, {"--stop-signals", "SIGUSR2,HUP"}));
+    wait_for_two_epochs(program, work);
+    program.send(number);
+    expect_stopped(program.wait(), work, kStopped, std::string("signal:") + name);
+  }
+  const Workplace work;
+  const Ended ended = run(long_run(work, {"--stop-signals", "USR2,KILL"}));
+  EXPECT_EQ(ended.exit_code, kUsage) << ended.err;
+  EXPECT_NE(ended.err.find(R"("KILL" stops no run; signals: HUP, INT)"), std::string::npos) << ended.err;
+}
+
+TEST(StopTest, BeforeTheEndOfTheJobTheRunIsSaved) {
+  const Workplace work;
+  Launch launch = long_run(work, {"--epochs", "4000", "--save-every", "1e"});
+  const auto end_in = [](int64_t seconds) {
+    return std::vector<std::string>{"SLURM_JOB_END_TIME=" + std::to_string(std::time(nullptr) + seconds)};
+  };
+  launch.variables = end_in(16);
+  const Ended ended = run(launch);
+  expect_stopped(ended, work, kStopped, "job-end");
+  EXPECT_NE(ended.out.find("the run saves and stops before"), std::string::npos) << ended.out;
+  const std::string log = content_of_file(work / "run/train.log"), measured = " before the end of the job, in ";
+  EXPECT_NE(log.find(measured), log.rfind(measured)) << "again with each save that was measured";
+  EXPECT_NE(ended.out.find("stopped by the end of the job at epoch "), std::string::npos) << ended.out;
+  launch.words = train_words({"--run-dir", "other"});
+  launch.variables = end_in(-10);
+  EXPECT_EQ(run(launch).exit_code, 0) << "of another job";
 }
 
 TEST(StopTest, HangUpOfTheTerminalSavesAndEnds) {

@@ -44,6 +44,20 @@ TEST(FreezeTest, TheLastPatternThatMatchesDecides) {
   EXPECT_EQ(learning(*model).size(), model->parameters().size() - 1);
 }
 
+TEST(FreezeTest, TheBackboneIsAllButTheClassifier) {
+  const auto model = tiny_model();
+  freeze_backbone(*model);
+  EXPECT_EQ(learning(*model), (std::vector<std::string>{"fc.weight", "fc.bias"}));
+  ModelSpec spec;
+  spec.name = "two_stream_convlstm";
+  spec.backbone = "mobilenet_v3_small";
+  const auto clips = make_model(spec);
+  EXPECT_TRUE(clips->is_in_backbone("high_quality.backbone.features.0.0.weight"));
+  for (const auto& item : clips->named_parameters()) {
+    EXPECT_EQ(clips->is_in_backbone(item.key()), item.key().find(".backbone.") != std::string::npos) << item.key();
+  }
+}
+
 TEST(FreezeTest, FrozenNormsKeepTheirStatisticsAndTheOthersDoNot) {
   const auto model = tiny_model();
   freeze(*model, "stem,block1.first.norm.bias");

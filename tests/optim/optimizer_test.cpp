@@ -294,6 +294,30 @@ TEST(OptimizerTest, AParameterThatWasThawedLaterMovesAsInItsFirstSteps) {
   }
 }
 
+TEST(OptimizerTest, WhatThawsMovesAsIfTheOptimizerBeganThere) {
+  for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+    for (const bool is_plain : {false, true}) {
+      auto all = test_parameters(), late = test_parameters();
+      for (size_t i = 0; i < all.size(); i += 2) all[i].thaws = true;
+      Optimizer of_all(all, optim_options(kind, 0.05)), of_late(late, optim_options(kind, 0.05));
+      if (is_plain) of_all.use_plain_kernels();
+      if (is_plain) of_late.use_plain_kernels();
+      for (int64_t update = 0; update < 5; ++update) {
+        set_gradients(all, update);
+        set_gradients(late, update);
+        for (NamedParameter& parameter : all) {
+          if (parameter.thaws && update < 3) parameter.tensor.mutable_grad().reset();
+        }
+        if (update == 3) of_all.thaw();
+        of_all.step(0.05);
+        if (update >= 3) of_late.step(0.05);
+      }
+      for (size_t i = 0; i < all.size(); i += 2)
+        EXPECT_TRUE(torch::equal(all[i].tensor, late[i].tensor)) << all[i].name;
+    }
+  }
+}
+
 TEST(OptimizerTest, AParameterWithAShareOfTheLearningRateMovesAsWithThatRate) {
   for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
     auto mixed = test_parameters(), whole = test_parameters(), quarter = test_parameters();

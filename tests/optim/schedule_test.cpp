@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace stoker::optim {
@@ -68,6 +69,53 @@ TEST(ScheduleTest, WarmupEqualsTorchsLinearLRFollowedByTheSchedule) {
   expect_rates(options,
                {0.04, 0.085, 0.13, 0.175, 0.22, 0.355, 0.4, 0.391603365468, 0.38515650884, 0.376974646548,
                 0.296922363681, 0.279623269311, 0.148394487935, 0.130376730689, 0.0137468703214, 0.0109389782989});
+}
+
+TEST(ScheduleTest, CosineRestartsEqualsTorchsCosineAnnealingWarmRestarts) {
+  auto options = schedule_of(config::ScheduleKind::cosine_restarts);
+  options.min_lr = 0.01;
+  options.cycle_epochs = 2;
+  options.cycle_mult = 2;
+  expect_rates(options, {0.4, 0.38515650884, 0.342885822331, 0.279623269311, 0.205, 0.0248434911603, 0.4,
+                         0.367136574399, 0.342885822331, 0.313336195439, 0.0966638045612, 0.0671141776686,
+                         0.391603365468, 0.38515650884, 0.243042612793, 0.224113342364});
+  options.cycle_epochs = 3;
+  options.cycle_mult = 1;
+  options.warmup_epochs = 2;
+  options.warmup_lr = 0.04;
+  expect_rates(options, {0.04, 0.085, 0.13, 0.175, 0.22, 0.355, 0.4, 0.342885822331, 0.3025, 0.255469713795,
+                         0.0166444638736, 0.4, 0.154530286205, 0.1075, 0.205, 0.154530286205});
+}
+
+TEST(ScheduleTest, EachCycleMayStartLower) {
+  auto options = schedule_of(config::ScheduleKind::cosine_restarts);
+  options.cycle_epochs = 2;
+  options.cycle_decay = 0.5;
+  const Schedule schedule(options, 0.4, 40, 4);
+  for (const int64_t cycle : {0, 1, 2, 3, 4}) EXPECT_NEAR(schedule.at(8 * cycle), 0.4 * std::pow(0.5, cycle), 1e-12);
+}
+
+TEST(ScheduleTest, WarmupStableDecayEqualsTorchsLinearLRConstantLRAndLinearLR) {
+  auto options = schedule_of(config::ScheduleKind::wsd);
+  options.min_lr = 0.01;
+  options.warmup_epochs = 2;
+  options.warmup_lr = 0.04;
+  options.cooldown = 3;
+  expect_rates(options, {0.04, 0.085, 0.13, 0.175, 0.22, 0.355, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.075, 0.0425});
+}
+
+TEST(ScheduleTest, PlateauFallsWithEachCutAndNeverBelowMinLr) {
+  auto options = schedule_of(config::ScheduleKind::plateau);
+  options.min_lr = 0.001;
+  options.warmup_epochs = 2;
+  const Schedule schedule(options, 0.4, 40, 4);
+  EXPECT_NEAR(schedule.at(/*update=*/4, /*cuts=*/0), 0.2, 1e-12) << "in the warm-up";
+  for (const auto& [cuts, rate] : {std::pair{0, 0.4}, {1, 0.04}, {2, 0.004}, {3, 0.001}, {4, 0.001}}) {
+    EXPECT_NEAR(schedule.at(/*update=*/20, cuts), rate, 1e-12) << cuts;
+  }
+  EXPECT_FALSE(schedule.counts_for_plateau(7)) << "in the warm-up";
+  EXPECT_TRUE(schedule.counts_for_plateau(8));
+  EXPECT_FALSE(Schedule(schedule_of(config::ScheduleKind::cosine), 0.4, 40, 4).counts_for_plateau(8));
 }
 
 TEST(ScheduleTest, PolynomialEqualsTorchsPolynomialLR) {

@@ -62,7 +62,7 @@ Recomputation::Recomputation(const config::CommandLine& line, const RecordedRun&
   const config::ResolvedOptions& options = settings_->options();
   engine::Learner& learner = prepared_.learner;
   checkpoints_.emplace(engine::Checkpoints::Settings{run.path + "/checkpoints"},
-                       identity_of(options, prepared_.datasets));
+                       identity_of(options, prepared_.datasets, learner.started_from));
   feed_ = training_feed(options, prepared_.datasets.train, learner.device);
   plan_ = plan_epoch(options, feed_->loader());
   schedule_.emplace(options.schedule, options.optim.lr, options.train.epochs * plan_.updates(), plan_.updates());
@@ -77,8 +77,13 @@ Recomputation::Recomputation(const config::CommandLine& line, const RecordedRun&
         "use another checkpoint");
   }
   last_update_ = at_.updates + left * plan_.updates() - at_.update_in_epoch;
-  updater_.emplace(updater_settings(options, precision_of(options, learner.device)), *prepared_.task, learner);
+  updater_.emplace(updater_settings(options, precision_of(options, learner.device), plan_.updates()), *prepared_.task,
+                   learner);
   updater_->set_micro_batches(at_.micro_batches);
+  // Evaluations are not computed again: when they lowered the rate is recorded in every later checkpoint.
+  if (options.schedule.sched == config::ScheduleKind::plateau && !run.checkpoints.empty()) {
+    rate_cuts_ = engine::read_progress(run.checkpoints.rbegin()->second).rate_cuts;
+  }
   batches_.emplace(*feed_);
 }
 
@@ -100,7 +105,8 @@ void Recomputation::advance(engine::StepWatcher* watcher) {
   begin_epoch();
   engine::UpdateWindow window = plan_.window(at_.epoch, at_.update_in_epoch);
   window.number = at_.updates;
-  const optim::UpdateRates rates = schedule_->rates_at(at_.schedule_update(plan_.updates()));
+  const int64_t cuts = std::upper_bound(rate_cuts_.begin(), rate_cuts_.end(), at_.updates) - rate_cuts_.begin();
+  const optim::UpdateRates rates = schedule_->rates_at(at_.schedule_update(plan_.updates()), cuts);
   updater_->set_watcher(watcher);
   const int64_t images = updater_->update(*batches_, window, rates);
   updater_->set_watcher(nullptr);
@@ -117,6 +123,12 @@ void Recomputation::require_update(int64_t number) const {
 void Recomputation::advance_to(int64_t updates) {
   require_update(updates);
   while (at_.updates < updates) advance();
+}
+
+void Recomputation::measure_statistics() {
+  const std::vector<engine::UpdateWindow> windows =
+      engine::statistics_windows(plan_, options().train.epochs, options().model.precise_bn);
+  if (!windows.empty()) updater_->measure_statistics(*batches_, windows);
 }
 
 engine::RunProgress Recomputation::at() const {

@@ -42,6 +42,9 @@ class Recomputation {
   /// advance() until `updates` updates are done.
   void advance_to(int64_t updates);
 
+  /// As after the last update, where --precise-bn requests it.
+  void measure_statistics();
+
   /// The differences from the run that wrote `checkpoint`: options and data, one per line.
   std::vector<std::string> differences(const std::string& checkpoint) const;
 
@@ -68,6 +71,7 @@ class Recomputation {
   std::optional<engine::Updater> updater_;
   std::optional<engine::EpochFeed> batches_;
   engine::RunProgress at_;
+  std::vector<int64_t> rate_cuts_;  ///< of the whole run
   int64_t last_update_ = 0;
   bool is_in_epoch_ = false;
 };

@@ -33,15 +33,16 @@ void check_one(const RecordedRun& run, int64_t updates, const std::string& path,
     found.notes.push_back(path + ": written by a program without digests");
     return;
   }
-  std::vector<model::NamedTensor> own;
+  std::vector<model::NamedTensor> own, rest;
   for (const model::NamedTensor& entry : weights) {
-    if (entry.name.find(": ") == std::string::npos) own.push_back(entry);
+    (entry.name.find(": ") == std::string::npos ? own : rest).push_back(entry);
   }
   if (engine::tensor_digest(own) != lineage.weights) {
     found.problems.push_back(path + ": its weights are not those that its state names");
   }
   const auto recorded = run.digests.find(updates);
-  if (recorded != run.digests.end() && recorded->second.weights != lineage.weights) {
+  engine::put_statistics_back(rest, engine::state_name(engine::kStatistics), own, path);  // as they were recorded
+  if (recorded != run.digests.end() && recorded->second.weights != engine::tensor_digest(own)) {
     found.problems.push_back(format("{}: the run recorded other weights after update {}", path, updates));
   }
 }
@@ -124,8 +125,12 @@ void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRang
                                      libraries.empty() ? "" : "; other libraries read and compute them: " + libraries));
   }
   if (!result.problems.empty()) return;
-  const engine::StateDifference difference =
-      engine::compare_states(engine::trained_state(part.learner()), engine::read_trained_state(path));
+  const std::vector<model::NamedTensor> saved = engine::read_trained_state(path);
+  const std::string measured = engine::state_name(engine::kStatistics);
+  const bool was_measured = std::any_of(
+      saved.begin(), saved.end(), [&](const model::NamedTensor& entry) { return entry.name.rfind(measured, 0) == 0; });
+  if (was_measured) part.measure_statistics();
+  const engine::StateDifference difference = engine::compare_states(engine::trained_state(part.learner()), saved);
   if (!difference.is_equal()) {
     const std::string& first =
         difference.different.empty() ? difference.only_one.front() : difference.different.front();

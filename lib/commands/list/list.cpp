@@ -5,6 +5,7 @@
 #include "core/format.h"
 #include "model/names.h"
 #include "train/failure/result_output.h"
+#include "weights/names/known_weights.h"
 
 namespace stoker::train {
 namespace {
@@ -32,6 +33,8 @@ Outcome list(const Context& context, const ListFlags& flags) {
   std::string text;
   if (flags.what == "models") {
     text = lines(model::model_names());
+  } else if (flags.what == "weights") {
+    text = lines(weights::all_published_weights());
   } else if (flags.what == "presets") {
     text = lines(config::preset_names());
   } else if (flags.what == "options") {
@@ -41,7 +44,7 @@ Outcome list(const Context& context, const ListFlags& flags) {
         config::render_completion(context.configuration.table, context.line.others, flags.shell, model::model_names());
   } else {
     throw core::Error(core::ErrorKind::usage, "train list: there is no list of " + core::printable(flags.what),
-                      "train list models, presets, options or completion");
+                      "train list models, weights, presets, options or completion");
   }
   write_page(text);
   return {core::kExitOk, ""};
@@ -52,10 +55,10 @@ Outcome list(const Context& context, const ListFlags& flags) {
 Command list_command() {
   const auto flags = std::make_shared<ListFlags>();
   Command command = make_command(
-      "list", "models|presets|options|completion [SHELL]",
-      "Lists the networks for --model, the presets or the options, or prints a completion script.", list, flags);
+      "list", "models|weights|presets|options|completion [SHELL]",
+      "Lists networks, published weights, presets or options, or prints a completion script.", list, flags);
   command.arguments = {
-      config::argument("WHAT", "models, presets, options or completion.", flags->what),
+      config::argument("WHAT", "models, weights, presets, options or completion.", flags->what),
       config::argument("SHELL", "With completion: bash, zsh or fish.", flags->shell, /*is_optional=*/true)};
   command.flags = {config::choice_flag("format", {"text", "markdown", "man", "schema"},
                                        "With options: the form of the list (default: text).", flags->format)};

@@ -85,7 +85,7 @@ plan::EpochEstimate measure_epoch(const config::ResolvedOptions& options, const 
   estimate.batch_size = options.loader.batch_size;
   estimate.epochs = options.train.epochs;
   measure_training(options, datasets, learner, task, group, estimate);
-  measure_evaluation(options, datasets, learner, group, estimate);
+  if (datasets.has_validation) measure_evaluation(options, datasets, learner, group, estimate);
   return estimate;
 }
 

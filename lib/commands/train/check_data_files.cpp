@@ -17,8 +17,10 @@ std::vector<std::pair<std::string, data::FileCheck>> check_data_files(const data
                                                                       bool all) {
   constexpr int64_t kSome = 500;  // of each split: seconds
   const data::FileCheckSettings settings = {limits, threads, all ? 0 : kSome};
-  return {{"training samples", data::check_files(*datasets.train, settings)},
-          {"validation samples", data::check_files(*datasets.val, settings)}};
+  std::vector<std::pair<std::string, data::FileCheck>> checks = {
+      {"training samples", data::check_files(*datasets.train, settings)}};
+  if (datasets.has_validation) checks.emplace_back("validation samples", data::check_files(*datasets.val, settings));
+  return checks;
 }
 
 void refuse_bad_files(const config::ResolvedOptions& options, const data::Datasets& datasets, bool all) {
@@ -42,7 +44,8 @@ void refuse_bad_files(const config::ResolvedOptions& options, const data::Datase
 }
 
 void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datasets& datasets) {
-  const std::string problem = metric_problem(options.data.task, options.train.eval_metric, *datasets.val);
+  const std::string problem =
+      datasets.has_validation ? metric_problem(options.data.task, options.train.eval_metric, *datasets.val) : "";
   if (!problem.empty()) {
     throw core::Error(
         core::ErrorKind::data,

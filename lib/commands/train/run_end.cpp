@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "commands/runs/runs.h"
@@ -10,7 +11,9 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/stop_signal.h"
 #include "engine/device/device.h"
+#include "engine/files/checkpoint_files.h"
 #include "model/freeze.h"
 #include "model/script/network_library.h"
 #include "observe/observers/progress.h"
@@ -21,16 +24,16 @@
 namespace stoker::train {
 namespace {
 
-/// Cells of summary.csv for `epoch`, 0-based, -1: the last; empty where it has none.
+/// Cells of summary.csv for the row after `updates`, -1: the last; empty where it has none.
 std::vector<std::string> cells_of(const observe::RunRecord& record, const std::vector<std::string>& columns,
-                                  int64_t epoch) {
+                                  int64_t updates) {
   const auto& names = record.epoch_columns;
   const auto place = [&](const std::string& name) {
     return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
   };
   for (auto row = record.epoch_rows.rbegin(); row != record.epoch_rows.rend(); ++row) {
-    const size_t at = place("epoch");
-    if (epoch >= 0 && (at >= row->size() || (*row)[at] != std::to_string(epoch + 1))) continue;
+    const size_t at = place("updates");
+    if (updates >= 0 && (at >= row->size() || (*row)[at] != std::to_string(updates))) continue;
     std::vector<std::string> cells;
     for (const std::string& column : columns) {
       cells.push_back(place(column) < row->size() ? (*row)[place(column)] : "");
@@ -63,7 +66,7 @@ std::string end_table(const std::string& run_dir, const engine::FinishEvent& fin
   const std::vector<std::string> columns = {"epoch", "eval_" + best.name, "eval_loss", "train_loss"};
   std::vector<observe::LinePart> head = {{"        epoch", 0, false, "1"}};
   std::vector<observe::LinePart> best_row = {{"", 0, false, "32"}}, last_row = {{"", 0}};
-  const std::vector<std::string> of_best = cells_of(record, columns, finish.best_epoch);
+  const std::vector<std::string> of_best = cells_of(record, columns, std::max<int64_t>(0, finish.best_updates));
   const std::vector<std::string> of_last = cells_of(record, columns, -1);
   if (!of_best.empty()) best_row[0].text = core::format("best    {:>5}", of_best[0]);
   if (!of_last.empty()) last_row[0].text = core::format("last    {:>5}", of_last[0]);
@@ -105,11 +108,14 @@ Outcome outcome_of(const engine::FinishEvent& finish, const config::ResolvedRunO
   outcome.updates = finish.updates;
   outcome.checkpoint = finish.checkpoint;
   const bool by_signal = finish.reason == engine::StopReason::signal;
-  if (!by_signal && finish.reason != engine::StopReason::max_time) return outcome;
+  if (!engine::continues(finish.reason)) return outcome;
   const bool interrupted = by_signal && finish.signal_name == "INT";
   outcome.exit_code = interrupted ? core::kExitInterrupted : static_cast<int>(options.stop_exit_code);
   core::log_info("stopped by {} at epoch {} update {}; checkpoint verified: run the same command to continue",
-                 by_signal ? "SIG" + finish.signal_name : "--max-time", finish.epochs_done + 1, finish.updates);
+                 !by_signal                            ? "--max-time"
+                 : finish.signal_name == core::kJobEnd ? "the end of the job"
+                                                       : "SIG" + finish.signal_name,
+                 finish.epochs_done + 1, finish.updates);
   return outcome;
 }
 
@@ -123,7 +129,7 @@ engine::Metric best_metric(config::EvalMetric which, const engine::Task& task) {
 
 void log_run_summary(const config::ResolvedOptions& all, const engine::FinishEvent& finish, engine::Metric best,
                      observe::Console& console) {
-  if (finish.reason == engine::StopReason::signal || finish.reason == engine::StopReason::max_time) return;
+  if (engine::continues(finish.reason)) return;
   const std::string& run_dir = all.run.run_dir;
   console.log_as(core::format("finished ({}) after {} epoch{}, {} updates, {}", engine::reason_text(finish.reason, ""),
                               finish.epochs_done, finish.epochs_done == 1 ? "" : "s", finish.updates,
@@ -131,8 +137,23 @@ void log_run_summary(const config::ResolvedOptions& all, const engine::FinishEve
                  console.is_live() ? end_table(run_dir, finish, best, console) : "");
   if (finish.best_epoch >= 0) {
     best.value = finish.best_value;
-    console.log_as(core::format("best      {} in epoch {}", observe::metric_text(best, /*percent_digits=*/2),
-                                finish.best_epoch + 1),
+    const bool is_inside = all.train.val_every.unit != config::Interval::Unit::epochs;
+    console.log_as(
+        core::format("best      {} in epoch {}{}", observe::metric_text(best, /*percent_digits=*/2),
+                     finish.best_epoch + 1, is_inside ? core::format(", update {}", finish.best_updates) : ""),
+        "");
+  }
+  if (finish.averaged > 0) {
+    const auto value_text = [&](const std::optional<double>& value) {
+      best.value = value.value_or(0);
+      return value ? observe::metric_text(best, /*percent_digits=*/2) : std::string("not evaluated");
+    };
+    console.log_as("last      " + value_text(finish.last_value), "");
+    core::log_info("average   {} of the last {}: {}/checkpoints/{}", value_text(finish.average_value),
+                   core::counted(finish.averaged, "checkpoint"), run_dir, engine::kAverageFolder);
+  }
+  if (all.data.val_split == config::kNoValidation) {
+    console.log_as("best      not known: there were no validation data, and the loss on training images does not tell",
                    "");
   }
   if (!proof::standing().remedy.is_empty()) {
@@ -176,6 +197,18 @@ std::string command_line_text(const Context& context) {
   return text;
 }
 
+/// The options that shape a schedule, for those that need more than their name.
+std::string shape_text(const config::ResolvedScheduleOptions& o) {
+  switch (o.sched) {
+    case config::ScheduleKind::cosine_restarts:
+      return format(" of {:g} epochs{}", o.cycle_epochs, o.cycle_mult > 1 ? format(", then x {:g}", o.cycle_mult) : "");
+    case config::ScheduleKind::wsd: return format(", the last {:g} epochs down to {:g}", o.cooldown, o.min_lr);
+    case config::ScheduleKind::plateau:
+      return format(", x {:g} after more than {} bad evaluations", o.decay_rate, o.plateau_patience);
+    default: return "";
+  }
+}
+
 /// The recipe of a run besides data, augmentation, network and batch, in lines of 80 columns. By value:
 /// the table, which has the names of values, is bound to options that can be changed.
 std::vector<std::string> recipe_lines(config::ResolvedOptions options) {
@@ -188,7 +221,8 @@ std::vector<std::string> recipe_lines(config::ResolvedOptions options) {
   } else {
     first += format(", betas {:g} {:g}", optim.beta1, optim.beta2);
   }
-  first += format(", weight decay {:g}, {}", optim.weight_decay, table.row_of(schedule.sched).render());
+  first += format(", weight decay {:g}, {}{}", optim.weight_decay, table.row_of(schedule.sched).render(),
+                  shape_text(schedule));
   if (schedule.warmup_epochs > 0) {
     first +=
         format(" after {:g} {} of warm-up", schedule.warmup_epochs, schedule.warmup_epochs == 1 ? "epoch" : "epochs");
@@ -198,6 +232,37 @@ std::vector<std::string> recipe_lines(config::ResolvedOptions options) {
              optim.model_ema ? format("{:g}", optim.model_ema_decay) : "off", table.row_of(options.train.tta).render());
   if (optim.clip_grad > 0) second += format(", gradients clipped at {:g}", optim.clip_grad);
   return {first, second + format(", seed {}", options.train.seed)};
+}
+
+/// The learning rates of all layers, where they are not one, and what is frozen at first, in lines of 80 columns.
+std::vector<std::string> rate_lines(const engine::TrainerSettings& settings, const engine::Learner& learner,
+                                    const config::ResolvedOptions& options) {
+  std::vector<double> shares;
+  std::string first, last, text;
+  int64_t frozen = 0;
+  for (const optim::NamedParameter& parameter : learner.optimizer->parameters()) {
+    if (parameter.thaws) frozen += parameter.tensor.numel();
+    const std::string layer = parameter.name.substr(0, parameter.name.rfind('.'));
+    if (first.empty()) first = layer;
+    last = layer;
+    if (std::find(shares.begin(), shares.end(), parameter.lr_scale) == shares.end())
+      shares.push_back(parameter.lr_scale);
+  }
+  std::vector<std::string> lines;
+  if (shares.size() > 1) {
+    text = format("learning rates from {} to {}:", first, last);
+    for (const double share : shares) {
+      const std::string rate = format(" {:.3g}", options.optim.lr * share);
+      if (text.size() + rate.size() > 69) lines.push_back(std::exchange(text, " "));
+      text += rate;
+    }
+    lines.push_back(text);
+  }
+  if (settings.updater.thaws_at > 0) {
+    lines.push_back(format("{} parameters are frozen until update {}", core::count_text(frozen),
+                           core::count_text(settings.updater.thaws_at)));
+  }
+  return lines;
 }
 
 /// Whether the choice answers a request of the user.
@@ -253,7 +318,7 @@ observe::BannerFacts known_facts(const Context& context, const config::ResolvedO
   facts.libtorch = engine::libtorch_text();
   facts.command_line = command_line_text(context);
   facts.train_images = datasets.train->size();
-  facts.val_images = datasets.val->size();
+  facts.val_images = datasets.has_validation ? datasets.val->size() : 0;
   facts.items = data::sample_noun(*datasets.train).several;
   facts.num_classes = options.data.num_classes;
   facts.task = config::task_name(options.data.task);
@@ -276,6 +341,12 @@ observe::BannerFacts banner_facts(const Context& context, const config::Resoluti
   facts.precision = precision_text(options, settings.updater.step.precision) + graphs_text(options, learner.device);
   facts.augment = augment_text(options, *datasets.train, settings.updater.mix);
   facts.data_notes = run_notes(context.configuration, resolution, datasets);
+  if (const config::Interval& every = options.train.val_every; every.unit == config::Interval::Unit::seconds) {
+    facts.data_notes.insert(facts.data_notes.begin(),
+                            format("evaluated every {} by the clock: after a stop the weights are bit-identical; best "
+                                   "and patience may differ",
+                                   core::duration_text(every.amount)));
+  }
   facts.model = options.model.model;
   facts.input = input_text(transform_plan(options, *datasets.train, /*training=*/true).shape);
   facts.parameters = model::parameter_count(*learner.model);
@@ -291,6 +362,7 @@ observe::BannerFacts banner_facts(const Context& context, const config::Resoluti
   facts.num_workers = loader.num_workers;
   facts.loader_ring_bytes = loader.ring_bytes;
   facts.recipe = recipe_lines(options);
+  for (std::string& line : rate_lines(settings, learner, options)) facts.recipe.push_back(std::move(line));
   facts.run_dir = options.run.run_dir;
   facts.choices = resolution.choices;
   return facts;

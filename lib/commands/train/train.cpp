@@ -73,18 +73,21 @@ int64_t saves_left(const config::ResolvedOptions& options, const engine::EpochPl
   const int64_t updates = std::max<int64_t>(0, engine::total_updates(plan, limits) - at.updates);
   const int64_t per_epoch = std::max<int64_t>(1, plan.updates());
   const int64_t epochs = std::max<int64_t>(1, (updates + at.update_in_epoch + per_epoch - 1) / per_epoch);
-  const config::Interval& every = options.run.save_every;
-  if (every.unit == config::Interval::Unit::seconds) return std::numeric_limits<int64_t>::max();
-  if (every.unit != config::Interval::Unit::updates) return epochs;
-  return epochs + updates / std::max<int64_t>(1, std::llround(every.amount));
+  int64_t saves = epochs;
+  for (const config::Interval& every : {options.run.save_every, options.train.val_every}) {
+    const bool is_share = every.unit == config::Interval::Unit::epochs && every.amount < 1;
+    if (is_share || every.unit == config::Interval::Unit::seconds) return std::numeric_limits<int64_t>::max();
+    if (every.unit == config::Interval::Unit::updates) saves += updates / std::llround(every.amount);
+  }
+  return saves;
 }
 
 /// Requires space for all checkpoints that the run keeps and writes, and the one that is written before an old one is
 /// removed.
 void refuse_full_disk(const config::ResolvedOptions& options, int64_t checkpoint_bytes,
-                      const engine::CheckpointFiles& files, int64_t saves) {
+                      const engine::CheckpointFiles& files, int64_t saves, int64_t kept) {
   const std::string& directory = files.directory();
-  const int64_t missing = plan::most_checkpoints(options.run) - static_cast<int64_t>(files.list().size());
+  const int64_t missing = plan::most_checkpoints(options.run) + kept - static_cast<int64_t>(files.list().size());
   const int64_t count = std::min(std::max<int64_t>(1, missing), saves);
   const auto available = static_cast<double>(core::free_bytes(directory));
   const double needed = static_cast<double>(checkpoint_bytes) * static_cast<double>(count);
@@ -113,7 +116,8 @@ std::string extension_text(const Extension& extension, const optim::Schedule& sc
   return format(
       "extends the run from {} to {} epochs: the schedule now spans all {}, the learning rate continues at {:.4g} "
       "(it had ended at {:.4g})",
-      extension.epochs_before, extension.epochs, extension.epochs, schedule.at(at.updates), at.learning_rate);
+      extension.epochs_before, extension.epochs, extension.epochs, schedule.at(at.updates, at.num_rate_cuts()),
+      at.learning_rate);
 }
 
 /// A run of this process, phase by phase. Each is called once, in this order, by all ranks.
@@ -144,7 +148,7 @@ class TrainingRun {
   void announce();
   Outcome dry_run() const;
   Outcome already_finished() const;
-  bool has_ended() const { return end_.has_value(); }
+  bool has_ended() const { return end_ && !lacks_average_; }
   /// Makes the run directory agree with where the run continues.
   void claim();
   engine::FinishEvent train();
@@ -165,11 +169,13 @@ class TrainingRun {
   engine::CheckpointFiles files_;
   RunJournal journal_;
   RunSetup prepared_;
+  std::unique_ptr<JobEnd> job_end_;  ///< nullptr: not known, or another rank looks at it
   std::optional<engine::SplitOverlap> split_overlap_;
   std::vector<std::string> known_;  ///< lines of the banner that are printed before anything is measured
   std::string checkpoint_;          ///< to continue from; empty: from scratch
   std::optional<Extension> extension_;
   std::optional<engine::Checkpoints> checkpoints_;
+  engine::Checkpoints::Kept kept_;
   plan::MemoryPlan memory_;
   std::unique_ptr<engine::GraphRunner> graphs_;
   std::unique_ptr<data::DeviceFeed> train_feed_, val_feed_;
@@ -177,9 +183,11 @@ class TrainingRun {
   engine::TrainerSettings training_;
   std::optional<optim::Schedule> schedule_;
   std::optional<engine::StopReason> end_;  ///< why there is nothing left to do
+  bool lacks_average_ = false;             ///< but to average the last checkpoints
 };
 
 void TrainingRun::set_up() {
+  if (ranks_.is_root() && !only_shows_) job_end_ = job_end_of_environment();
   if (!only_shows_) journal_.open(flags_.fresh && ranks_.place().attempt == 0);
   refuse_unequal_commands(ranks_, given_);
   if (!ranks_.is_root()) {  // rank 0 measures and chooses; this one does the same
@@ -223,12 +231,14 @@ void TrainingRun::measure_and_prove() {
 
 void TrainingRun::refuse() {
   plan::require_enough_memory(prepared_.inputs, prepared_.budget, options_.run.plan_check);
-  const engine::RunIdentity identity = identity_of(options_, prepared_.datasets, ranks_.place().size);
+  const engine::RunIdentity identity =
+      identity_of(options_, prepared_.datasets, prepared_.learner.started_from, ranks_.place().size);
   refuse_unequal_ranks(ranks_, identity);
   checkpoints_.emplace(checkpoint_settings(options_, files_.directory()), identity);
   if (checkpoint_.empty()) return;
   extension_ = extension_of(checkpoint_, options_.train.epochs);
-  refuse_other_run(*checkpoints_, checkpoint_, options_.run.override_resume, extension_);
+  refuse_other_run(*checkpoints_, checkpoint_, options_.run.override_resume, extension_,
+                   free_before_cooldown(checkpoint_, options_));
 }
 
 void TrainingRun::build() {
@@ -242,10 +252,17 @@ void TrainingRun::build() {
                         options_.run.override_resume);
   release_freed_memory();  // a checkpoint was read into it
   training_ = trainer_settings(options_, plan, precision_of(options_, device), at_.train_seconds);
+  kept_ = kept_checkpoints(options_, plan);
+  checkpoints_->keep(kept_);
   training_.telemetry.backend = proof::summary_text(proof::standing());
   training_.telemetry.items = data::sample_noun(*prepared_.datasets.train).several;
   schedule_.emplace(options_.schedule, options_.optim.lr, options_.train.epochs * plan.updates(), plan.updates());
   end_ = engine::limit_reached(training_.limits, at_);
+  const auto average_is_there = [&] {
+    const std::vector<int64_t> of = checkpoints_->to_average(at_.updates);
+    return std::string(of.empty() || checkpoints_->has_average(of) ? "yes" : "no");
+  };
+  lacks_average_ = end_ && ranks_.from_root(average_is_there) == "no";
 }
 
 observe::BannerFacts TrainingRun::facts_of_banner() {
@@ -262,10 +279,13 @@ observe::BannerFacts TrainingRun::facts_of_banner() {
   }
   facts.caches = prepared_.caches.lines;
   facts.memory = plan::plan_summary(memory_, prepared_.budget);
-  if (checkpoint_.empty()) facts.weights = options_.model.init_from;
+  if (const engine::StartingWeights& from = prepared_.learner.started_from; !from.sha256.empty()) {
+    facts.weights = format("{} (SHA-256 {}...)", core::printable(from.file), from.sha256.substr(0, 12));
+  }
   facts.start = checkpoint_.empty() ? "from scratch"
                 : end_              ? format("finished with {}", checkpoint_)
                        : format("resumes {} (epoch {}, update {})", checkpoint_, at_.epoch + 1, at_.updates);
+  if (job_end_) facts.data_notes.insert(facts.data_notes.begin(), job_end_->text());
   if (extension_) facts.data_notes.insert(facts.data_notes.begin(), extension_text(*extension_, *schedule_, at_));
   return facts;
 }
@@ -314,7 +334,8 @@ engine::FinishEvent TrainingRun::train() {
   if (ranks_.is_root()) {
     refuse_unfit_data(options_, prepared_.datasets);
     refuse_full_disk(options_, memory_.checkpoint_bytes, files_,
-                     saves_left(options_, training_.plan, training_.limits, at_));
+                     saves_left(options_, training_.plan, training_.limits, at_),
+                     kept_.every > 0 ? engine::total_updates(training_.plan, training_.limits) / kept_.every : 0);
   }
   journal_.begin(
       {options_, settings_.facts().machine, *settings_.facts().data, prepared_.datasets, *prepared_.task, device,
@@ -322,8 +343,11 @@ engine::FinishEvent TrainingRun::train() {
       given_, settings_.resolution(), memory_, prepared_.budget, console_);
   engine::StepTimer timer(device, train_feed_->loader());
   engine::Updater updater(training_.updater, *prepared_.task, prepared_.learner, &timer, ranks_.group(), graphs_.get());
+  engine::Observers observers;
+  observers.add(journal_.observer());
+  if (job_end_) observers.add(*job_end_);
   engine::RunTelemetry telemetry(training_.telemetry,
-                                 {updater, timer, train_feed_->loader(), ranks_.group(), journal_.observer(),
+                                 {updater, timer, train_feed_->loader(), ranks_.group(), observers,
                                   journal_.between_updates(), journal_.operators(device), *split_overlap_});
   engine::Trainer trainer(training_,
                           {updater, *train_feed_, *val_feed_, *schedule_, *checkpoints_, ranks_.group(), telemetry});

@@ -339,11 +339,10 @@ class FlagParser {
         ready.push_back(word + "=" + words[++i]);
       } else if (equals != std::string::npos || target->is_switch) {
         ready.push_back(word);
+      } else if (target->written == "--pretrained" && (i + 1 == words.size() || words[i + 1].rfind('-', 0) == 0)) {
+        ready.insert(ready.end(), {word, kDefaultWeights});
       } else if (i + 1 == words.size() || begins_long_flag(words[i + 1])) {
-        const bool is_weights = target->option == table_.find("init-from")->name;
-        problems_.push_back(
-            target->written + ": no value given" +
-            (is_weights ? "; no weights are downloaded, name a file of weights: --init-from FILE" : ""));
+        problems_.push_back(target->written + ": no value given");
       } else {
         ready.insert(ready.end(), {word, words[++i]});
       }

@@ -50,6 +50,10 @@ void check_augment(const ResolvedAugmentOptions& o, RuleBook& rules) {
       "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0");
 }
 
+bool is_count(const Interval& every) {
+  return every.unit == Interval::Unit::epochs || every.unit == Interval::Unit::updates;
+}
+
 /// `lr_is_known`: an automatic one waits for an automatic batch-size.
 void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& rules) {
   const ResolvedScheduleOptions& o = options.schedule;
@@ -69,6 +73,14 @@ void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& 
     rules.require(o.warmup_lr <= lr,
                   core::format("warmup-lr {} is above lr {}", number_text(o.warmup_lr), number_text(lr)));
   }
+  rules.require(o.sched != ScheduleKind::wsd || o.warmup_epochs + o.cooldown <= epochs,
+                core::format("warmup-epochs {} and cooldown {} are more than {} epochs", number_text(o.warmup_epochs),
+                             number_text(o.cooldown), options.train.epochs));
+  rules.require(
+      o.sched != ScheduleKind::plateau ||
+          (is_count(options.train.val_every) && options.data.val_split != kNoValidation),
+      "sched plateau needs evaluations that do not depend on the clock: val-every 1e or 2000u, and validation "
+      "data");
   rules.require(o.sched != ScheduleKind::one_cycle || o.warmup_epochs == 0,
                 "sched one-cycle has a warm-up of its own (--one-cycle): set warmup-epochs to 0");
   if (o.sched != ScheduleKind::one_cycle || !o.one_cycle_momentum) return;
@@ -87,6 +99,10 @@ void check_batch(const ResolvedOptions& options, const Facts& facts, RuleBook& r
       ranks == options.device.devices.count ? core::format("devices {}", ranks) : core::format("{} processes", ranks);
   rules.require(replicas % ranks == 0,
                 core::format("replicas {} is not a multiple of {}: each computes as many", replicas, who));
+  rules.require(
+      !options.model.sync_bn || replicas <= ranks,
+      core::format("sync-bn needs a process for each replica, but {} compute {}: set devices {}, or leave it out", who,
+                   replicas, replicas));
   if (total == 0) return;
   const int64_t batch = options.loader.batch_size;
   if (replicas > 1) {
@@ -107,11 +123,18 @@ void check_training(const ResolvedOptions& options, RuleBook& rules) {
   const ResolvedOptimOptions& optim = options.optim;
   rules.require(optim.opt != OptimizerKind::sgd || !optim.nesterov || optim.momentum > 0,
                 "nesterov needs momentum above 0: set momentum, or no-nesterov");
-  const Interval::Unit val_unit = options.train.val_every.unit;
-  rules.require(val_unit == Interval::Unit::epochs || val_unit == Interval::Unit::never,
-                "val-every counts epochs: give it as 1e or 5e, or never");
-  rules.require(options.train.patience == 0 || options.train.val_every.unit != Interval::Unit::never,
-                "patience needs evaluations, but val-every is never");
+  rules.require(options.model.freeze_for.unit != Interval::Unit::seconds,
+                "freeze-for counts epochs or updates, since results must not depend on time: give it as 2e or 500u");
+  rules.require(!options.model.sync_bn || !options.train.auto_micro_batch,
+                "sync-bn sees whole batches, which auto-micro-batch divides: leave one of them out");
+  const bool has_validation = options.data.val_split != kNoValidation;
+  rules.require(
+      options.train.patience == 0 || (options.train.val_every.unit != Interval::Unit::never && has_validation),
+      core::format("patience needs evaluations, but val-{}", has_validation ? "every is never" : "split is none"));
+  rules.require(options.run.keep_every.unit == Interval::Unit::never || is_count(options.run.keep_every),
+                "keep-every counts epochs or updates, as in 10e or 5000u");
+  rules.require(options.run.average_last == 0 || is_count(options.run.save_every),
+                "average-last needs checkpoints that do not depend on the clock: save-every 1e or 2000u");
   rules.require(options.data.val_fraction == 0 || !options.data.val_split,
                 "val-fraction and val-split both set what to evaluate on: leave one of them out");
 }

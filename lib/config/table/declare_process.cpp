@@ -5,6 +5,8 @@
 
 #include "config/table/declaration.h"
 #include "config/table/parse_value.h"
+#include "core/format.h"
+#include "core/system/stop_signal.h"
 
 namespace stoker::config {
 namespace {
@@ -104,6 +106,19 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
           "suit every run.")
       .free_on_resume()
       .expert();
+}
+
+Codec<std::string> signals_codec() {
+  Codec<std::string> codec = text_codec("NAME[,..]", true);
+  codec.parse = [](const std::string& text, std::string& value) {
+    const std::vector<std::string> known = core::stop_signal_names();
+    for (const std::string& name : text.empty() ? std::vector<std::string>() : split_words(text, ',')) {
+      if (core::stop_signal_number(name) == 0) return shown(name) + " stops no run; signals: " + core::list_text(known);
+    }
+    value = text;
+    return std::string();
+  };
+  return codec;
 }
 
 template <template <typename> class Pick>
@@ -224,6 +239,18 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .unit("checkpoints")
       .help("Newest checkpoints that are kept, besides the best one. Raise it to go back further.")
       .per_process();
+  d.add("keep-every", o.keep_every, interval_codec())
+      .help(
+          "Checkpoints that are written then, and stay: 10e or 5000u. Set it to go back to any part of a run, as for "
+          "cool-downs.")
+      .per_process();
+  d.add("average-last", o.average_last, integer_codec(0, 1000))
+      .unit("checkpoints")
+      .help(
+          "Average the weights of this many of the last checkpoints of save-every when the run is finished, and "
+          "evaluate "
+          "the average beside best and last: checkpoints/average; 0: none. Use 5 or so with a rate that stays high.")
+      .free_on_resume();
   d.add_switch("save-best", o.save_best)
       .help("Keep the checkpoint with the best eval-metric. Turn it off to save its disk space.")
       .per_process()
@@ -247,6 +274,12 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .help(
           "Record the start of the run, as in 10u: a trace for chrome://tracing in run-dir/profile.json, and the time "
           "of each operator over a few updates in operators.csv. Use it to see where time goes.")
+      .per_process();
+  d.add("stop-signals", o.stop_signals, signals_codec())
+      .takes_list()
+      .help(
+          "Signals that save and stop the run as TERM, INT and USR1 always do, such as USR2,HUP: also USR2, which else "
+          "saves and continues. Set it to what your batch system sends.")
       .per_process();
   d.add("stop-exit-code", o.stop_exit_code, integer_codec(0, 255))
       .help("Exit code after a stop on request with a verified checkpoint. Set 143 for Kubeflow, 99 for Grid Engine.")

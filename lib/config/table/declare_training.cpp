@@ -13,15 +13,17 @@ constexpr Bounds kNotNegative{0, std::numeric_limits<double>::infinity()};
 constexpr Bounds kPositive{0, std::numeric_limits<double>::infinity(), true};
 constexpr Bounds kBelowOne{0, 1, false, true};
 
-/// A file, and words of other trainers for weights that they download.
+/// Other trainers' words for the usual weights of a network; torchvision's ResNet50_Weights.IMAGENET1K_V2.
 Codec<std::string> weights_codec() {
-  Codec<std::string> codec = text_codec("FILE", true);
+  Codec<std::string> codec = text_codec("NAME|FILE|RUN", true);
   codec.parse = [read = codec.parse](const std::string& text, std::string& value) {
-    static const std::set<std::string> kWords = {"true", "True", "yes", "default", "DEFAULT", "imagenet"};
-    if (kWords.count(text) > 0 || text.rfind("IMAGENET1K", 0) == 0 || text.find("_Weights.") != std::string::npos) {
-      return shown(text) + " is not a file, and no weights are downloaded; name a file of weights";
-    }
-    return read(text == "false" || text == "False" ? "" : text, value);
+    static const std::set<std::string> kUsual = {"true", "True", "yes", "DEFAULT", "imagenet", "pretrained"};
+    const size_t begin = text.find("_Weights.");
+    const std::string name = begin == std::string::npos ? text : text.substr(begin + 9);
+    return read(name == "false" || name == "False" || name == "none" ? ""
+                : kUsual.count(name) > 0                             ? kDefaultWeights
+                                                                     : name,
+                value);
   };
   return codec;
 }
@@ -38,8 +40,10 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
   d.add("init-from", o.init_from, weights_codec())
       .alias({"pretrained", "weights"})
       .help(
-          "Weights to start from; a file (safetensors, or a state dict of torch.save(), .pth), or a run or checkpoint "
-          "of train; empty: random ones. Use pretrained weights wherever there are some.");
+          "Weights to start from: default or the name of a network, as in resnet50 or resnet50.a1_in1k (the newest "
+          "that "
+          "fit, of $STOKER_WEIGHTS and the caches of PyTorch and Hugging Face), a file, a folder, a run; --pretrained "
+          "alone is default; empty: random ones. Use pretrained weights wherever there are some.");
   d.add_switch("fresh-head", o.fresh_head)
       .help(
           "Start the classifier at random, whatever init-from has. Without it, rows of classes with the same name in a "
@@ -88,6 +92,36 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
       .help(
           "Frozen parameters: globs over names of parameters or modules, as in conv1,layer1.*; !PATTERN "
           "excludes some, as in *,!fc. Use it with pretrained weights and little data.");
+  d.add("freeze-for", o.freeze_for, interval_or_share_codec())
+      .counted_alias("freeze-epochs", "e", "never")
+      .value_in_older_runs("never")
+      .help(
+          "Epochs or updates, as in 2e or 500u, for which what --freeze names, or else all but the classifier, is "
+          "frozen; then all is trained. never: what --freeze names stays frozen. Use 1e to 5e with pretrained weights "
+          "and a new "
+          "classifier.");
+  d.add("bn-momentum", o.bn_momentum, number_codec({0, 1}))
+      .value_in_older_runs("0")
+      .help(
+          "Share of the newest batch in batch norm's running statistics; 0: the network's own, 0.1 or 0.01. Lower it "
+          "for "
+          "small batches, raise it for short runs.")
+      .expert();
+  d.add_switch("sync-bn", o.sync_bn)
+      .alias({"sync-batchnorm"})
+      .value_in_older_runs("false")
+      .help(
+          "Batch norms see the batches of all processes as one, as on one device; each process holds one replica. Use "
+          "it "
+          "where a batch per device is below 16 or so.");
+  d.add("precise-bn", o.precise_bn, integer_codec(0, 1'000'000'000))
+      .value_in_older_runs("0")
+      .unit("images")
+      .help(
+          "Measure batch norm's running statistics anew after the last update, as the mean over this many training "
+          "images; "
+          "0: keep those of training. Use 8192 or so where results on validation data jump at the end.")
+      .expert();
   d.add_switch("grad-checkpointing", o.grad_checkpointing)
       .alias({"gradient-checkpointing", "activation-checkpointing"})
       .help(
@@ -143,6 +177,12 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
       .help(
           "Each layer learns with this share of the learning rate of the layer after it; the classifier has all of it. "
           "Use 0.65 to 0.8 to fine-tune transformers; layers are timm's: the stem, each block, the classifier.");
+  d.add("backbone-lr", o.backbone_lr, number_codec({0, 100, true, false}))
+      .value_in_older_runs("1")
+      .unit("of lr")
+      .help(
+          "Learning rate of all but the classifier, as a share of lr, and of layer-decay's. Use 0.1 to fine-tune "
+          "pretrained weights with a new classifier.");
   d.add("clip-grad", o.clip_grad, number_codec(kNotNegative))
       .alias({"clip-grad-norm", "max-grad-norm", "gradient-clip-val"})
       .help("Largest gradient norm or value (see clip-mode); 0: no clipping. Use 1 where the loss spikes.");
@@ -163,27 +203,34 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
       .expert();
 }
 
-bool is_one_cycle(const ScheduleOptions& o) { return !o.sched.is_auto() && o.sched.value() == ScheduleKind::one_cycle; }
-bool is_one_cycle(const ResolvedScheduleOptions& o) { return o.sched == ScheduleKind::one_cycle; }
+bool has_sched(const ScheduleOptions& o, ScheduleKind kind) { return !o.sched.is_auto() && o.sched.value() == kind; }
+bool has_sched(const ResolvedScheduleOptions& o, ScheduleKind kind) { return o.sched == kind; }
 
 template <template <typename> class Pick>
 void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
   using Of = ScheduleOptionsOf<Pick>;
   d.group("schedule", "Learning-rate schedule");
   d.add("sched", o.sched,
-        choice_codec(words_in_order<ScheduleKind>("constant step multistep cosine one-cycle polynomial"),
+        choice_codec(words_in_order<ScheduleKind>(
+                         "constant step multistep cosine one-cycle polynomial cosine-restarts wsd plateau"),
                      {{"cosineannealinglr", ScheduleKind::cosine},
                       {"CosineAnnealingLR", ScheduleKind::cosine},
                       {"steplr", ScheduleKind::step},
                       {"StepLR", ScheduleKind::step},
                       {"MultiStepLR", ScheduleKind::multistep},
                       {"OneCycleLR", ScheduleKind::one_cycle},
-                      {"poly", ScheduleKind::polynomial}}))
+                      {"poly", ScheduleKind::polynomial},
+                      {"CosineAnnealingWarmRestarts", ScheduleKind::cosine_restarts},
+                      {"cosine_with_restarts", ScheduleKind::cosine_restarts},
+                      {"warmup_stable_decay", ScheduleKind::wsd},
+                      {"reduce_lr_on_plateau", ScheduleKind::plateau},
+                      {"ReduceLROnPlateau", ScheduleKind::plateau}}))
       .alias({"lr-scheduler", "scheduler"})
       .help(
           "Shape of the learning rate; it spans the whole run and is set once per update. Leave it at auto, which is "
           "one-cycle for sgd, images of up to 64 pixels and at least 250 updates, where neither warmup-epochs nor "
-          "min-lr is given; else cosine.");
+          "min-lr is given; else cosine. wsd (warm-up, stable, decay) keeps lr until a cool-down, which may branch off "
+          "any checkpoint before it; plateau lowers it when evaluations no longer improve.");
   d.add("warmup-epochs", o.warmup_epochs, number_codec(kNotNegative))
       .alias({"lr-warmup-epochs"})
       .unit("epochs")
@@ -195,7 +242,9 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
       .expert();
   d.add("min-lr", o.min_lr, number_codec(kNotNegative))
       .alias({"lr-min"})
-      .help("Learning rate at which cosine and polynomial end. Set it where a run will be continued.");
+      .help(
+          "Learning rate at which cosine, polynomial and wsd end, and below which step and plateau do not fall. Set it "
+          "where a run will be continued.");
   d.add_list("decay-milestones", o.decay_milestones, kPositive, "none")
       .unit("epochs")
       .help("multistep: multiply by decay-rate after each of these epochs. Needed with sched multistep.");
@@ -205,11 +254,37 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
       .help("step: epochs between two decays. Set it to about a third of epochs.");
   d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false}))
       .alias({"lr-gamma"})
-      .help("step and multistep: factor of a decay. Few need another than 0.1.");
+      .help("step, multistep and plateau: factor of a decay. Few need another than 0.1.");
   d.add("poly-power", o.poly_power, number_codec(kPositive))
       .help("polynomial: exponent. Use 0.9 to compare with segmentation recipes.")
       .expert();
-  const auto has_one_cycle = [&o] { return is_one_cycle(o); };
+  d.add_parts("cycle", {{"EPOCHS", o, &Of::cycle_epochs, number_codec(kPositive)},
+                        {"MULT", o, &Of::cycle_mult, number_codec({1, 1e6})},
+                        {"DECAY", o, &Of::cycle_decay, number_codec({0, 1, true, false})}})
+      .used_while([&o] { return has_sched(o, ScheduleKind::cosine_restarts); })
+      .value_in_older_runs("10,1,1")
+      .help(
+          "cosine-restarts: epochs of the first cycle; each next one is MULT times as long and starts at DECAY times "
+          "the "
+          "rate. Let the last end with the run, as 10,2 in 70 epochs.");
+  d.add("cooldown", o.cooldown, number_codec(kPositive))
+      .unit("epochs")
+      .used_while([&o] { return has_sched(o, ScheduleKind::wsd); })
+      .value_in_older_runs("auto")
+      .help(
+          "wsd: epochs at the end in which the rate falls in a straight line to min-lr; auto is a fifth of epochs. Set "
+          "it and epochs to cool a checkpoint down in a run of its own: --resume CHECKPOINT --run-dir DIR.");
+  d.add_parts("plateau", {{"EVALUATIONS", o, &Of::plateau_patience, integer_codec(0, 1'000'000)},
+                          {"THRESHOLD", o, &Of::plateau_threshold, number_codec(kBelowOne)},
+                          {"REST", o, &Of::plateau_rest, integer_codec(0, 1'000'000)}})
+      .alias({"patience-epochs", "lr-patience"})
+      .used_while([&o] { return has_sched(o, ScheduleKind::plateau); })
+      .value_in_older_runs("10,0.0001,0")
+      .help(
+          "plateau: the rate falls by decay-rate after more than EVALUATIONS (see val-every) whose eval-metric is not "
+          "better than the best by the share THRESHOLD; REST of them after that do not count. As PyTorch's "
+          "ReduceLROnPlateau.");
+  const auto has_one_cycle = [&o] { return has_sched(o, ScheduleKind::one_cycle); };
   d.add_parts("one-cycle", {{"PEAK", o, &Of::one_cycle_pct_start, number_codec({0, 1, true, true})},
                             {"START", o, &Of::one_cycle_div_factor, number_codec({1, 1e12})},
                             {"END", o, &Of::one_cycle_final_div_factor, number_codec({1, 1e12})}})
@@ -296,33 +371,37 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
 }
 
 template <template <typename> class Pick>
-void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o) {
+void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o, const ScheduleOptionsOf<Pick>& schedule) {
   using Of = TrainOptionsOf<Pick>;
-  d.add("val-every", o.val_every, interval_codec())
+  const auto decides_rates = [&schedule] { return has_sched(schedule, ScheduleKind::plateau); };
+  d.add("val-every", o.val_every, interval_or_share_codec())
       .counted_alias("val-interval", "e", "never")
+      .value_in_older_runs("1e")
       .help(
-          "Epochs between evaluations, as in 5e; the end of a run is always evaluated. Raise it where evaluation takes "
-          "long.")
-      .free_on_resume();
+          "Between evaluations, each of which may be the best and is saved then; the end of a run is always evaluated. "
+          "Raise it where evaluation takes long; use 2000u, 0.25e or 10m in long epochs. By time, best and patience "
+          "depend on the clock.")
+      .used_while(decides_rates);
   d.add("eval-metric", o.eval_metric, choice_codec<EvalMetric>(eval_metric_choices()))
       .alias({"monitor"})
       .help(
           "Metric that decides which checkpoint is best, and that patience watches; auto is the task's first. Set it "
           "to what you will be judged by.");
   d.add("tta", o.tta, choice_codec<TestTimeAugmentation>("none hflip"))
+      .value_in_older_runs("none")
       .help(
           "Test-time augmentation in validation, eval and predict: hflip averages the outputs (logits) for an image "
           "and its mirror image, in twice the time. Use it for the last percent; for the tasks multiclass, binary and "
           "multilabel.")
-      .free_on_resume()
+      .used_while(decides_rates)
       .used_in_inference();
   d.add_parts("patience", {{"EPOCHS", o, &Of::patience, integer_codec(0, 1'000'000)},
                            {"DELTA", o, &Of::min_delta, number_codec(kNotNegative)}})
       .alias({"early-stopping"})
       .help(
           "Stop at an evaluation EPOCHS or more epochs after the last improvement: eval-metric was better by more than "
-          "DELTA than at the improvement before. Evaluations that only a stop caused do not count. Set it where you do "
-          "not know how long to train; 0: never.")
+          "DELTA than at the improvement before. Where val-every is inside epochs, evaluations are counted. Those that "
+          "only a stop caused do not count. Set it where you do not know how long to train; 0: never.")
       .free_on_resume();
 }
 
@@ -334,7 +413,7 @@ void declare_training(Declaration& declaration, AnyOptions& options) {
   declare_optimizer(declaration, options.optim);
   declare_schedule(declaration, options.schedule);
   declare_length(declaration, options.train);
-  declare_evaluation(declaration, options.train);
+  declare_evaluation(declaration, options.train, options.schedule);
 }
 template void declare_training(Declaration&, Options&);
 template void declare_training(Declaration&, ResolvedOptions&);

@@ -64,7 +64,7 @@ const std::vector<ForeignOption>& timm_keys() {
                                   {"opt-eps", "eps"},
                                   {"output", "@run-dir"},
                                   {"experiment", "@run-dir"},
-                                  {"pretrained", "false=", "no weights are downloaded; write init_from: FILE"},
+                                  {"pretrained", "@pretrained"},
                                   {"pretrained-path", "init-from"},
                                   {"train-crop-mode", "rrc=train-crop:random-resized"},
                                   {"tta", "0|0.0|false=; *=tta:*"},
@@ -74,7 +74,8 @@ const std::vector<ForeignOption>& timm_keys() {
                                   {"clip-mode", "clip-mode", "", "clip_grad"},
                                   {"decay-epochs", "decay-epochs", "", "sched=step"},
                                   {"decay-milestones", "decay-milestones", "", "sched=multistep"},
-                                  {"decay-rate", "decay-rate", "", "sched=step|multistep"},
+                                  {"decay-rate", "decay-rate", "", "sched=step|multistep|plateau"},
+                                  {"patience-epochs", "plateau", "", "sched=plateau"},
                                   {"momentum", "momentum", "", "opt=sgd|momentum"},
                                   {"warmup-prefix", ""},
                                   // Without a counterpart: off, or the run would be another one.
@@ -92,14 +93,14 @@ const std::vector<ForeignOption>& timm_keys() {
   // The same without advice, and what changes nothing here whatever its value.
   static const Words keys = with(
       with(explained, "",
-           "aug-repeats aug-splits bce-loss bce-pos-weight bce-sum bce-target-thresh bn-eps bn-momentum cutmix-minmax "
+           "aug-repeats aug-splits bce-loss bce-pos-weight bce-sum bce-target-thresh bn-eps cutmix-minmax "
            "drop-block gp head-init-bias head-init-scale jsd-loss lr-noise mixup-off-epoch model-kwargs naflex-loader "
-           "opt-kwargs resplit split-bn sync-bn train-num-samples val-num-samples vflip",
+           "opt-kwargs resplit split-bn train-num-samples val-num-samples vflip",
            "-="),
       "",
       "amp-impl apex-amp dataset-download dataset-trust-remote-code device-modules dist-bn fast-norm fuser "
       "input-img-mode input-key interpolation local-rank log-wandb lr-cycle-decay lr-noise-pct lr-noise-std "
-      "model-ema-force-cpu native-amp no-ddp-bb no-prefetcher no-resume-opt patience-epochs recovery-interval remode "
+      "model-ema-force-cpu native-amp no-ddp-bb no-prefetcher no-resume-opt recovery-interval remode "
       "save-images sched-on-updates synchronize-step target-key torchcompile torchcompile-mode torchscript "
       "train-interpolation use-multi-epochs-loader wandb-project wandb-resume-id wandb-tags worker-seeding",
       "*=");
@@ -110,11 +111,12 @@ const std::vector<ForeignOption>& lightning_keys() {
   static const Words single = {
       {"ckpt-path", "resume"},
       {"seed-everything", "true|false=; *=seed"},  // any seed
-      {"model.pretrained", "false=; true=!; *=init-from", "no weights are downloaded; write init_from: FILE"},
+      {"model.pretrained", "init-from"},
       {"trainer.devices", "auto|-1=; *=devices"},
       {"trainer.gradient-clip-algorithm", "clip-mode"},
       {"trainer.max-steps", "-1=; *=max-updates"},
       {"trainer.num-nodes", "1=", "start the processes of each machine with torchrun or Slurm"},
+      {"trainer.val-check-interval", "1.0=; N=val-every:*u; *=val-every:*e"},
       {"lr-scheduler.last-epoch", ""},
       {"lr-scheduler.verbose", ""},
       {"lr-scheduler.cosineannealinglr", "cosine"},
@@ -137,8 +139,8 @@ const std::vector<ForeignOption>& lightning_keys() {
                      "enable-model-summary inference-mode logger num-sanity-val-steps profiler "
                      "reload-dataloaders-every-n-epochs strategy use-distributed-sampler",
                      "auto=; *="),
-                "trainer.", "limit-test-batches limit-train-batches limit-val-batches val-check-interval", "1.0="),
-           "trainer.", "fast-dev-run overfit-batches sync-batchnorm", "-=");
+                "trainer.", "limit-test-batches limit-train-batches limit-val-batches", "1.0="),
+           "trainer.", "fast-dev-run overfit-batches", "-=");
   static const Words keys = with(with(with(trainer, "optimizer.", "capturable foreach fused", "*="), "optimizer.",
                                       "amsgrad dampening differentiable maximize", "-="),
                                  "model.", "model-name backbone name architecture net", "model");
@@ -162,7 +164,6 @@ const std::vector<ForeignOption>& words_of_command_lines() {
       {"no-cuda", "*=device:cpu"},
       {"cuda", "*=device:cuda"},
       {"use-gpu", "false=device:cpu; *=device:cuda"},
-      {"pretrained", "true|false|none=; *=init-from", "no weights are downloaded; --init-from FILE reads some"},
       {"resume", "true=resume:auto; false=; *=resume"},
       {"save-period", "-1=; N=save-every:*e"},
       {"eval-steps", "N=val-every:*u"},
@@ -176,7 +177,6 @@ const std::vector<ForeignOption>& words_of_command_lines() {
       {"do-eval", "*=", "every epoch is validated; train eval RUN evaluates"},
       {"do-train", "*="},
       {"do-predict", "*=", "train predict RUN IMAGES predicts"},
-      {"sync-bn", "*=", "each replica has its own statistics"},
       {"start-epoch", "*=", "the same command resumes"},
       {"overwrite-output-dir", "*=", "--fresh starts over"},
       {"exist-ok", "*=", "the same command resumes, --fresh starts over"}};
@@ -196,7 +196,7 @@ const std::vector<ForeignOption>& words_of_command_lines() {
       {"effective-batch-size", "nbs"},
       {"model", "model-name-or-path model-name net network"},
       {"run-dir", "log-dir save-dir out-dir outdir exp-dir results-dir work-dir"},
-      {"init-from", "ckpt checkpoint pretrained-path finetune"},
+      {"init-from", "pretrained ckpt checkpoint pretrained-path finetune"},
       {"eval-metric", "metric-for-best-model"},
       {"keep-last", "save-total-limit"},
       {"sched", "lr-scheduler-type"}};

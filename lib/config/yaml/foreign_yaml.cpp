@@ -213,6 +213,11 @@ class Rewriter {
       learning_rate(line);
     } else if (conversion == "model") {  // resnet18.a1_in1k is resnet18 with weights of that name
       set("model", text.substr(0, text.find('.')), line);
+    } else if (conversion == "pretrained") {  // the tag of the network names them
+      const bool is_named = !text_of("initial_checkpoint").empty() || !text_of("pretrained_path").empty();
+      if (text != "true" || is_named) return;
+      const std::string model = text_of("model");
+      set("init-from", model.find('.') == std::string::npos ? kDefaultWeights : model, line);
     } else if (conversion == "run-dir") {  // train.py writes into output/experiment
       const std::string output = text_of("output"), experiment = text_of("experiment");
       if (key.text == "experiment" && !output.empty()) return;

@@ -2,9 +2,13 @@
 #include "core/system/stop_signal.h"
 
 #include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <cstdint>
 
 namespace stoker::core {
 namespace {
@@ -12,7 +16,14 @@ namespace {
 std::atomic<int> g_stop_signal{0};
 std::atomic<int> g_interrupts{0};
 std::atomic<bool> g_save_requested{false};
+std::atomic<uint64_t> g_added{0};  // a bit for each number
 static_assert(std::atomic<int>::is_always_lock_free, "signal handlers may only touch lock-free atomics");
+
+constexpr struct {
+  const char* name;
+  int number;
+} kSignals[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2},
+                {"TERM", SIGTERM}, {"XCPU", SIGXCPU}, {"URG", SIGURG},   {"PWR", SIGPWR},   {"CONT", SIGCONT}};
 
 void on_stop_signal(int signal_number) {
   if (signal_number == SIGINT && g_interrupts.fetch_add(1) >= 1) ::_exit(130);
@@ -54,15 +65,49 @@ void hold_stop_signals() { change_mask(SIG_BLOCK); }
 
 bool stop_requested() { return g_stop_signal.load(std::memory_order_relaxed) != 0; }
 
-std::string stop_signal_name() {
-  switch (g_stop_signal.load()) {
-    case 0: return "";
-    case SIGTERM: return "TERM";
-    case SIGINT: return "INT";
-    case SIGUSR1: return "USR1";
-    case SIGHUP: return "HUP";
-    default: return "signal " + std::to_string(g_stop_signal.load());
+int stop_signal_number(const std::string& name) {
+  for (const auto& signal : kSignals) {
+    if (name == signal.name || name == std::string("SIG") + signal.name) return signal.number;
   }
+  return 0;
+}
+
+std::vector<std::string> stop_signal_names() {
+  std::vector<std::string> names;
+  for (const auto& signal : kSignals) names.emplace_back(signal.name);
+  return names;
+}
+
+void add_stop_signals(const std::vector<int>& numbers) {
+  for (const int number : numbers) {
+    g_added.fetch_or(uint64_t{1} << number);
+    handle(number, on_stop_signal);
+    if (number == SIGUSR2 && take_save_request()) on_stop_signal(number);
+  }
+}
+
+bool is_added_stop_signal(int number) { return (g_added.load() >> number & 1) != 0; }
+
+std::string stop_signal_name() {
+  const int number = g_stop_signal.load();
+  if (number == 0) return "";
+  if (number == SIGALRM) return kJobEnd;
+  const auto* const found =
+      std::find_if(std::begin(kSignals), std::end(kSignals), [&](const auto& one) { return one.number == number; });
+  return found == std::end(kSignals) ? "signal " + std::to_string(number) : found->name;
+}
+
+std::string stop_reason(const std::string& signal_name) {
+  return signal_name == kJobEnd ? signal_name : "signal:" + signal_name;
+}
+
+void request_stop_in(double seconds) {
+  handle(SIGALRM, on_stop_signal);
+  const double whole = std::floor(std::max(seconds, 0.01));
+  struct itimerval timer {};
+  timer.it_value.tv_sec = static_cast<time_t>(whole);
+  timer.it_value.tv_usec = static_cast<suseconds_t>(1e6 * (std::max(seconds, 0.01) - whole));
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
 bool take_save_request() { return g_save_requested.exchange(false); }

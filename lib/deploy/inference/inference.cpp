@@ -230,7 +230,8 @@ proof::Request request_of(const config::ResolvedOptions& options, const NetworkU
   if (model::is_network_file(request.network.name) && model::trusts_network_files()) {
     request.network_digest = model::read_network_file(request.network.name).sha256;
   }
-  request.freeze = options.model.freeze;
+  const bool thaws = options.model.freeze_for.unit != config::Interval::Unit::never;
+  if (!thaws) request.freeze = options.model.freeze;
   request.trusts_network_file = model::trusts_network_files();
   request.input = use.input;
   request.device = options.device.device;

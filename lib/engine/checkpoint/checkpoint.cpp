@@ -174,6 +174,19 @@ Checkpoints::Content Checkpoints::content_of(const RunProgress& state, Learner& 
   return content;
 }
 
+void Checkpoints::write_texts(const std::string& folder, const core::Json& state,
+                              std::map<std::string, FileRecord>& records) const {
+  const auto put = [&](const char* name, const std::string& text) {
+    records[name] = write_checkpoint_file(folder + "/" + name, text, files_.file_system());
+  };
+  const auto text_of = [](const core::Json& json) {
+    return json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
+  };
+  put(kStateFile, text_of(state));
+  put(kConfigFile, identity_.config_yaml);
+  if (!identity_.preprocess.is_null()) put(kPreprocessFile, text_of(identity_.preprocess));
+}
+
 std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& folder, const Content& content) const {
   std::map<std::string, FileRecord> records;
   const auto put_tensors = [&](const char* name, const std::vector<NamedTensor>& tensors) {
@@ -190,12 +203,7 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
                         chain_.before(content.state.updates)};
   core::Json json = content.state_json;
   lineage.write_to(json);
-  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, core::json_page(json), files_.file_system());
-  records[kConfigFile] = write_checkpoint_file(folder + "/" + kConfigFile, identity_.config_yaml, files_.file_system());
-  if (!identity_.preprocess.is_null()) {
-    records[kPreprocessFile] = write_checkpoint_file(folder + "/" + kPreprocessFile,
-                                                     core::json_page(identity_.preprocess), files_.file_system());
-  }
+  write_texts(folder, json, records);
   return records;
 }
 
@@ -211,10 +219,14 @@ CheckpointEvent Checkpoints::write(const Content& content) {
   event.bytes = committed.bytes;
   files_.point("last", state.updates);
   point_best(state);
-  files_.prune(settings_.keep_last,
-               settings_.keep_best
-                   ? std::vector<int64_t>{state.best.updates, state.due_best.updates, files_.pointed("best")}
-                   : std::vector<int64_t>{});
+  std::vector<int64_t> keep = to_average(state.updates);
+  for (const int64_t updates : files_.list()) {
+    if (kept_.every > 0 && updates % kept_.every == 0) keep.push_back(updates);
+  }
+  if (settings_.keep_best) {
+    keep.insert(keep.end(), {state.best.updates, state.due_best.updates, files_.pointed("best")});
+  }
+  files_.prune(settings_.keep_last, keep);
   if (!settings_.keep_best) point_best(state);
   event.path = files_.path_of(state.updates);
   event.updates = state.updates;
@@ -259,6 +271,70 @@ CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, co
   return *finish_save();
 }
 
+std::vector<int64_t> Checkpoints::to_average(int64_t updates) const {
+  std::vector<int64_t> list;
+  if (kept_.average_last == 0) return list;
+  for (const int64_t one : files_.list()) {
+    const bool is_meant = one == updates || (one < updates && one % kept_.average_every == 0);
+    if (is_meant && static_cast<int64_t>(list.size()) < kept_.average_last) list.push_back(one);
+  }
+  return list;
+}
+
+std::vector<NamedTensor> Checkpoints::average_of(const std::vector<int64_t>& updates) const {
+  std::vector<NamedTensor> average;
+  std::vector<torch::Tensor> sums;  // float64; of what holds no fractions undefined
+  for (const int64_t one : updates) {
+    const std::string path = files_.path_of(one);
+    verify_checkpoint(path);
+    const std::vector<NamedTensor> weights = read_safetensors(evaluated_weights(path)).tensors;
+    if (average.empty()) average = weights;
+    require_same_table(average, weights, path);
+    sums.resize(average.size());
+    for (size_t i = 0; i < average.size(); ++i) {
+      const auto same = std::find_if(weights.begin(), weights.end(),
+                                     [&](const NamedTensor& entry) { return entry.name == average[i].name; });
+      if (!same->tensor.is_floating_point()) continue;
+      const torch::Tensor wide = same->tensor.to(at::kDouble);
+      sums[i] = sums[i].defined() ? sums[i].add_(wide) : wide;
+    }
+  }
+  for (size_t i = 0; i < average.size(); ++i) {
+    if (!sums[i].defined()) continue;
+    average[i].tensor = sums[i].div_(static_cast<double>(updates.size())).to(average[i].tensor.scalar_type());
+  }
+  return average;
+}
+
+void Checkpoints::save_average(const RunProgress& state, const std::vector<NamedTensor>& weights,
+                               const std::vector<int64_t>& of, std::optional<double> value) {
+  const core::Json record = {{"of", of}, {"value", value ? core::Json(*value) : core::Json(nullptr)}};
+  const core::Json json = {{"train", state.to_json()},
+                           {"class_names", identity_.class_names},
+                           {"bad_samples", core::Json::array()},
+                           {"average", record}};
+  const auto fill = [&](const std::string& folder) {
+    std::map<std::string, FileRecord> records;
+    const WrittenFile written =
+        write_safetensors(folder + "/" + kModelFile, weights, {{"format", "pt"}}, files_.file_system());
+    records[kModelFile] = {written.bytes, written.digest};
+    write_texts(folder, json, records);
+    return records;
+  };
+  files_.commit(state.updates, fill, manifest_of(identity_), kAverageFolder);
+}
+
+bool Checkpoints::has_average(const std::vector<int64_t>& of) const {
+  const std::string path = files_.directory() + "/" + kAverageFolder;
+  if (!core::file_exists(path + "/manifest.json")) return false;
+  try {
+    verify_checkpoint(path);
+    return read_state_file(path).at("average").at("of") == core::Json(of);
+  } catch (const std::exception&) {  // damaged: it is made again
+    return false;
+  }
+}
+
 std::vector<std::string> Checkpoints::differences(const std::string& path,
                                                   const std::vector<std::string>& free_options) const {
   return engine::differences(identity_, read_manifest(path).extra, path, free_options);  // load() verifies the files
@@ -267,9 +343,13 @@ std::vector<std::string> Checkpoints::differences(const std::string& path,
 RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad,
                               bool in_spite_of_differences) {
   const Manifest manifest = verify_checkpoint(path);
+  if (manifest.files.count(kOptimizerFile) == 0) {
+    throw Error(ErrorKind::data, path + " is an average of checkpoints, from which no run can continue",
+                "start a new run from its weights: --init-from " + path);
+  }
   const core::Json json = read_state_file(path);
-  const std::vector<NamedTensor> weights = read_safetensors(path + "/" + kModelFile).tensors;
-  const std::vector<NamedTensor> optimizer = read_safetensors(path + "/" + kOptimizerFile).tensors;
+  std::vector<NamedTensor> weights = read_safetensors(path + "/" + kModelFile).tensors;
+  std::vector<NamedTensor> optimizer = read_safetensors(path + "/" + kOptimizerFile).tensors;
   const std::vector<NamedTensor> random = read_safetensors(path + "/" + kRandomFile).tensors;
   std::vector<NamedTensor> average, average_target;
   std::vector<std::string> lines;  // of what does not fit
@@ -283,6 +363,10 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
   } else if (has_average) {
     lines.push_back("the average of weights is left out");
   }
+  put_statistics_back(optimizer, kStatistics, weights, path + "/" + kOptimizerFile);
+  if (has_average && !takes_average) average = read_safetensors(path + "/" + kAverageFile).tensors;
+  put_statistics_back(optimizer, kStatisticsOfAverage, average, path + "/" + kOptimizerFile);
+  if (!takes_average) average.clear();
   const Lineage lineage = Lineage::from_state(json, path + "/" + kStateFile);
   // Everything is compared before anything is changed.
   const auto weights_target = model::state_of(*learner.model);
@@ -330,6 +414,7 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
       throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
                                           error.what_without_backtrace()));
     }
+    if (identity_.started_from.sha256.empty()) identity_.started_from = starting_weights_of(manifest.extra);
     chain_.loaded({state.updates, checkpoint_digest(path)}, lineage.before);
     for (const std::string& line : lines) core::log_warning("--override-resume: {}", line);
     return state;

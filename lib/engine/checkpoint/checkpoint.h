@@ -36,7 +36,14 @@ class Checkpoints {
     bool asynchronous = true;      ///< training waits for a copy in host memory alone, which stays for the next save
     bool lower_is_better = false;  ///< of the evaluation metric
   };
+  /// Checkpoints that stay although keep_last would let them go. Counts of updates; 0: none.
+  struct Kept {
+    int64_t every = 0;          ///< for good those after a multiple of it
+    int64_t average_last = 0;   ///< number of the last ones, after a multiple of average_every
+    int64_t average_every = 0;  ///< between those of --save-every
+  };
   Checkpoints(const Settings& settings, RunIdentity identity);
+  void keep(const Kept& kept) { kept_ = kept; }
 
   /// Waits for a save that is under way.
   CheckpointFiles& files();
@@ -51,6 +58,17 @@ class Checkpoints {
   std::optional<CheckpointEvent> finish_save();
   /// All of it at once.
   CheckpointEvent save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad);
+
+  /// The checkpoints to average of a run that ends after `updates` updates, the newest first: its last checkpoint and
+  /// those of --save-every before it.
+  std::vector<int64_t> to_average(int64_t updates) const;
+  /// The mean of the weights that evaluation uses, computed in double precision; counts are those of the first.
+  std::vector<NamedTensor> average_of(const std::vector<int64_t>& updates) const;
+  /// Writes kAverageFolder: what evaluation and prediction need. `value`: of its evaluation, nothing: there was none.
+  void save_average(const RunProgress& state, const std::vector<NamedTensor>& weights, const std::vector<int64_t>& of,
+                    std::optional<double> value);
+  /// Whether kAverageFolder holds the average of these.
+  bool has_average(const std::vector<int64_t>& of) const;
 
   /// Lists, one per line, what differs between this run and the checkpoint's: options, but for those of the
   /// names `free_options`, and data.
@@ -79,10 +97,13 @@ class Checkpoints {
   CheckpointEvent write(const Content& content);
   Evaluated best_present(const RunProgress& state) const;
   void point_best(const RunProgress& state);
+  void write_texts(const std::string& folder, const core::Json& state,
+                   std::map<std::string, FileRecord>& records) const;
   std::map<std::string, FileRecord> write_files(const std::string& folder, const Content& content) const;
 
   Settings settings_;
   RunIdentity identity_;
+  Kept kept_;
   CheckpointFiles files_;
   int64_t last_bytes_ = 0;
   CheckpointChain chain_;

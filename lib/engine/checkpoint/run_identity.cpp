@@ -38,12 +38,27 @@ core::Json options_json(const RunIdentity& identity) {
   return json;
 }
 
+StartingWeights starting_weights_of(const core::Json& manifest) {
+  const auto found = manifest.find("starting_weights");
+  if (found == manifest.end() || !found->is_object()) return {};
+  const core::Json& weights = *found;
+  const auto text = [&weights](const char* key) {
+    const auto value = weights.find(key);
+    return value != weights.end() && value->is_string() ? value->get<std::string>() : std::string();
+  };
+  return {text("file"), text("sha256")};
+}
+
 core::Json manifest_of(const RunIdentity& identity) {
   core::Json manifest = {{"training_options", options_json(identity)},
                          {"data_fingerprint", identity.data_fingerprint},
                          {"threads", identity.threads},
                          {"computed_by", identity.computed_by}};
   if (identity.ranks > 0) manifest["exchange_ranks"] = identity.ranks;
+  const StartingWeights& weights = identity.started_from;
+  if (!weights.sha256.empty()) {
+    manifest["starting_weights"] = {{"file", core::printable(weights.file)}, {"sha256", weights.sha256}};
+  }
   return manifest;
 }
 
@@ -64,6 +79,13 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
     }
     if (manifest.at("data_fingerprint").get<std::string>() != identity.data_fingerprint) {
       different.push_back("data: files, sizes or labels changed since the checkpoint was written");
+    }
+    const StartingWeights before = starting_weights_of(manifest), &now = identity.started_from;
+    if (!before.sha256.empty() && !now.sha256.empty() && before.sha256 != now.sha256) {
+      different.push_back(
+          core::format("starting weights: the checkpoint began with {} (SHA-256 {}...), this run with {} "
+                       "({}...)",
+                       before.file, before.sha256.substr(0, 8), core::printable(now.file), now.sha256.substr(0, 8)));
     }
     warn_of_removed_option(written);
     if (const auto threads = manifest.at("threads").get<int64_t>(); threads != identity.threads) {

@@ -9,6 +9,7 @@
 #include "config/resolution.h"
 #include "config/table/foreign_words.h"
 #include "core/text/json.h"
+#include "engine/step/learner.h"
 
 namespace stoker::engine {
 
@@ -21,15 +22,18 @@ struct RunIdentity {
   std::vector<std::string> class_names;
   // Not compared; results depend on them bit for bit, so a change is logged as a warning.
   int64_t threads = 1;
-  std::string computed_by;  ///< device and LibTorch: "cpu, LibTorch 1.13.0, CPU build"; empty: not known
-  int64_t ranks = 0;        ///< whose gradients are added in an order that depends on their number; 0: none are
-  core::Json program;       ///< what computes, as names and texts
+  std::string computed_by;       ///< device and LibTorch: "cpu, LibTorch 1.13.0, CPU build"; empty: not known
+  int64_t ranks = 0;             ///< whose gradients are added in an order that depends on their number; 0: none are
+  core::Json program;            ///< what computes, as names and texts
+  StartingWeights started_from;  ///< compared where both are known
 };
 
 /// The training options in the manifest of a checkpoint, which may hold anything, by today's names.
 config::OptionTexts saved_options(const core::Json& manifest);
 /// Names and values of the options that decide what is trained.
 core::Json options_json(const RunIdentity& identity);
+/// The starting weights of the run of a manifest; empty: not known.
+StartingWeights starting_weights_of(const core::Json& manifest);
 /// For the manifest of a checkpoint; differences() reads it.
 core::Json manifest_of(const RunIdentity& identity);
 /// Differences between a run and the manifest of a checkpoint, one line each: options and data. Warns of what may

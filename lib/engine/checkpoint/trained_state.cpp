@@ -3,11 +3,14 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
 
+#include "core/error.h"
+#include "core/format.h"
 #include "core/system/file.h"
 #include "engine/files/checkpoint_files.h"
 #include "engine/saved/safetensors.h"
@@ -38,7 +41,28 @@ std::vector<NamedTensor> optimizer_state(Learner& learner) {
     tensors.push_back({"scaler.growth_tracker", learner.scaler->growth_tracker()});
     tensors.push_back({"scaler.skipped", learner.scaler->skipped()});
   }
+  tensors.insert(tensors.end(), learner.statistics_before.begin(), learner.statistics_before.end());
   return tensors;
+}
+
+bool put_statistics_back(std::vector<NamedTensor>& state, const std::string& prefix, std::vector<NamedTensor>& weights,
+                         const std::string& what) {
+  const auto begin = std::stable_partition(state.begin(), state.end(),
+                                           [&](const NamedTensor& entry) { return entry.name.rfind(prefix, 0) != 0; });
+  const bool has_some = begin != state.end();
+  for (auto entry = begin; entry != state.end(); ++entry) {
+    const auto weight = std::find_if(weights.begin(), weights.end(), [&](const NamedTensor& one) {
+      return one.name == entry->name.substr(prefix.size());
+    });
+    if (weight == weights.end() || weight->tensor.sizes() != entry->tensor.sizes() ||
+        weight->tensor.scalar_type() != entry->tensor.scalar_type()) {
+      throw core::Error(core::ErrorKind::data, what + ": there is nothing like " + core::printable(entry->name),
+                        "use another checkpoint");
+    }
+    weight->tensor = entry->tensor;
+  }
+  state.erase(begin, state.end());
+  return has_some;
 }
 
 std::vector<NamedTensor> average_state(Learner& learner) {
@@ -46,6 +70,8 @@ std::vector<NamedTensor> average_state(Learner& learner) {
   for (const auto& entry : learner.ema->averages()) tensors.push_back({entry.name, entry.tensor});
   return tensors;
 }
+
+std::string state_name(const std::string& name) { return kOptimizer + name; }
 
 std::vector<NamedTensor> trained_state(Learner& learner) {
   std::vector<NamedTensor> all = model::state_of(*learner.model);

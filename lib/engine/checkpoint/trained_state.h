@@ -9,11 +9,17 @@
 
 namespace stoker::engine {
 
-/// The optimizer's state, with the loss scaler's where there is one.
+/// The optimizer's state, with the loss scaler's where there is one, and the learner's statistics_before.
 std::vector<model::NamedTensor> optimizer_state(Learner& learner);
+/// Gives `weights` the running statistics of training that `state` holds under `prefix`, and takes them out of it.
+/// Throws Error{data} naming `what` where they do not fit. Returns whether there were any.
+bool put_statistics_back(std::vector<model::NamedTensor>& state, const std::string& prefix,
+                         std::vector<model::NamedTensor>& weights, const std::string& what);
 /// The moving average of the weights; `learner` has one.
 std::vector<model::NamedTensor> average_state(Learner& learner);
 
+/// "optimizer: NAME": what optimizer_state() calls NAME in trained_state().
+std::string state_name(const std::string& name);
 /// Weights and buffers by name, then "optimizer: NAME", then "average: NAME". They are the learner's own.
 std::vector<model::NamedTensor> trained_state(Learner& learner);
 /// The trained_state() of a checkpoint folder. Throws as verify_checkpoint().

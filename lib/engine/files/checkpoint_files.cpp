@@ -204,7 +204,7 @@ void CheckpointFiles::prepare() {
 
 Committed CheckpointFiles::commit(int64_t updates,
                                   const std::function<std::map<std::string, FileRecord>(const std::string&)>& fill,
-                                  const core::Json& extra) {
+                                  const core::Json& extra, const std::string& name) {
   const std::string temporary = format("{}/{}{:08d}-{}", directory_, kTemporaryPrefix, updates, ::getpid());
   core::remove_tree(temporary, files_);
   require(files_.make_directory(temporary), "create folder", temporary);
@@ -215,7 +215,7 @@ Committed CheckpointFiles::commit(int64_t updates,
     committed.digest = write_checkpoint_file(temporary + "/" + kManifest, manifest_text(manifest), files_).digest;
     core::sync_directory(temporary, files_);
     verify_save(temporary, files_);
-    move_into_place(temporary, path_of(updates), files_);
+    move_into_place(temporary, name.empty() ? path_of(updates) : directory_ + "/" + name, files_);
     is_placed = true;
     core::sync_directory(directory_, files_);
     // The replaced checkpoint, if there was one.

@@ -31,6 +31,9 @@ struct Committed {
   std::string digest;  ///< as checkpoint_digest()
 };
 
+/// The folder beside the checkpoints of a run with the average of the last ones.
+inline constexpr const char* kAverageFolder = "average";
+
 /// The folder `checkpoints` of one run. The run directory's lock must be held by whoever writes.
 class CheckpointFiles {
  public:
@@ -46,8 +49,9 @@ class CheckpointFiles {
   /// Writes one checkpoint: `fill(folder)` writes files through file_system() and returns their records; then the
   /// manifest, fsync, a verification from disk, rename, and fsync of the parent. A checkpoint of the same update is
   /// replaced in one step. On any error nothing of the old state is lost.
+  /// `name`: that of a folder which is no checkpoint of a run; empty: path_of(updates).
   Committed commit(int64_t updates, const std::function<std::map<std::string, FileRecord>(const std::string&)>& fill,
-                   const core::Json& extra);
+                   const core::Json& extra, const std::string& name = "");
 
   /// Points the link `name` (last, best) at the checkpoint of `updates`.
   void point(const std::string& name, int64_t updates);

@@ -16,6 +16,7 @@ std::string encode(const Decision& decision) {
   message.add(decision.stops);
   message.add(decision.reports);
   message.add(decision.saves);
+  message.add(decision.evaluates);
   message.add(decision.limit.has_value());
   if (decision.limit) message.add(static_cast<int64_t>(*decision.limit));
   message.add(decision.train_seconds);
@@ -30,6 +31,7 @@ Decision decode(const std::string& bytes) {
   decision.stops = message.flag();
   decision.reports = message.flag();
   decision.saves = message.flag();
+  decision.evaluates = message.flag();
   if (message.flag()) decision.limit = static_cast<StopReason>(message.i64());
   decision.train_seconds = message.f64();
   decision.bad_samples = message.i64();
@@ -47,6 +49,20 @@ Decision Decisions::after_update(const RunProgress& at, bool is_last_of_epoch, i
 }
 
 Decision Decisions::after_epoch(const RunProgress& at) { return agreed(own_after_epoch(at)); }
+
+Decision Decisions::after_evaluation(const RunProgress& at) const {
+  Decision own;
+  own.train_seconds = at.train_seconds;
+  own.limit = limit_reached(limits_, at);
+  return agreed(own);
+}
+
+bool Decisions::owes_evaluation(const RunProgress& at) const {
+  if (evaluate_every_.unit == config::Interval::Unit::seconds) {
+    return at.train_seconds - at.evaluated_seconds >= evaluate_every_.amount;
+  }
+  return at.updates != at.evaluated_updates && Cadence(evaluate_every_).due_after_update(at.updates);
+}
 
 Decision Decisions::agreed(const Decision& own) const {
   const std::vector<std::string> ranks = group_.gather(encode(own));
@@ -66,10 +82,12 @@ Decision Decisions::own_after_update(const RunProgress& at, bool is_last_of_epoc
   decision.train_seconds = at.train_seconds;
   decision.reports = report_every_.due_after_update(at.updates);
   decision.stops = core::stop_requested();
+  decision.evaluates = owes_evaluation(at);
   if (decision.stops || is_last_of_epoch) return decision;
   decision.limit = limit_reached(limits_, at);
   if (decision.limit) return decision;  // the run is saved in the end
   decision.saves = save_every_.due_after_update(at.updates);
+  decision.saves = keep_every_.due_after_update(at.updates) || decision.saves;
   decision.saves = core::take_save_request() || decision.saves;
   return decision;
 }
@@ -81,6 +99,7 @@ Decision Decisions::own_after_epoch(const RunProgress& at) {
   decision.stops = !decision.limit && core::stop_requested();  // a run that is done needs no stop
   decision.saves = save_every_.due_after_update(at.updates);
   decision.saves = save_every_.due_after_epoch(at.epoch) || decision.saves;
+  decision.saves = keep_every_.due_after_update(at.updates) || decision.saves;
   decision.saves = core::take_save_request() || decision.saves;
   return decision;
 }

@@ -21,6 +21,7 @@ struct Decision {
   std::optional<StopReason> limit;  ///< that is reached: the epoch is validated, the run is saved and ends
   bool reports = false;             ///< a report is due, by rank 0's clock
   bool saves = false;               ///< a checkpoint is due or was requested
+  bool evaluates = false;           ///< an evaluation is due, inside the epoch or at its end
   double train_seconds = 0;         ///< of the run, as rank 0's clock has it; see RunProgress
   int64_t bad_samples = 0;          ///< the most that any rank counts
   double waited = 0;                ///< seconds: the least that any rank has waited for the others
@@ -31,14 +32,25 @@ struct Decision {
 /// run. One thread. Throws core::Error{peer_lost}.
 class Decisions {
  public:
-  Decisions(const RunLimits& limits, config::Interval save_every, config::Interval report_every, Group& group = alone())
-      : limits_(limits), save_every_(save_every), report_every_(report_every), group_(group) {}
+  /// `keep_every`: checkpoints are due then, too.
+  Decisions(const RunLimits& limits, config::Interval save_every, config::Interval report_every, Group& group = alone(),
+            config::Interval evaluate_every = {}, config::Interval keep_every = {})
+      : limits_(limits),
+        save_every_(save_every),
+        report_every_(report_every),
+        evaluate_every_(evaluate_every),
+        keep_every_(keep_every),
+        group_(group) {}
 
-  /// Once after every update. Of an epoch's last update only stop and report are decided: the rest waits for
-  /// after_epoch(). `bad_samples`: that this rank counts so far. `waited`: seconds, for other ranks in this update.
+  /// Once after every update. Of an epoch's last update only stop, report and evaluation are decided: the rest waits
+  /// for after_epoch(). `bad_samples`: that this rank counts so far. `waited`: seconds, for other ranks in this update.
   Decision after_update(const RunProgress& at, bool is_last_of_epoch, int64_t bad_samples = 0, double waited = 0);
   /// Once at an epoch's end, with `at` moved on to the next epoch, or left in this one that a limit cut short.
   Decision after_epoch(const RunProgress& at);
+  /// Once after an evaluation inside an epoch: limit and clock alone.
+  Decision after_evaluation(const RunProgress& at) const;
+  /// Whether an evaluation is due that was not made: by `at.updates`, or by the clock of the run, `at.train_seconds`.
+  bool owes_evaluation(const RunProgress& at) const;
 
  private:
   Decision own_after_update(const RunProgress& at, bool is_last_of_epoch);
@@ -47,6 +59,8 @@ class Decisions {
 
   RunLimits limits_;
   Cadence save_every_, report_every_;
+  config::Interval evaluate_every_;
+  Cadence keep_every_;
   Group& group_;
 };
 

@@ -93,6 +93,7 @@ void RunTelemetry::start_run(const RunProgress& at, const EpochPlan& plan, const
   start_ = {limits.epochs,     plan.updates(), total_updates(plan, limits),     plan.images,
             at.epoch,          at.updates,     parts_.updater.task().metrics(), settings_.compute,
             settings_.backend, settings_.items};
+  start_.evaluated_updates = at.evaluated_updates;
   parts_.observer.on_start(start_);
   if (at.epoch > 0) parts_.split_overlap.stop();
 }
@@ -200,7 +201,7 @@ TrainingFigures RunTelemetry::report(const Run& run) {
   return {event.train_loss, figures.loss_scale};
 }
 
-EpochEvent RunTelemetry::epoch_event(const RunProgress& at) {
+EpochEvent RunTelemetry::progress_event(const RunProgress& at) const {
   const double seconds = std::max(1e-9, core::seconds_since(epoch_begin_.begin));
   EpochEvent event;
   event.epoch = at.epoch;
@@ -212,6 +213,25 @@ EpochEvent RunTelemetry::epoch_event(const RunProgress& at) {
   event.train_seconds = seconds;
   event.images_per_second = static_cast<double>(at.epoch_images - epoch_begin_.sums.images) / seconds;
   event.data_wait_share = (parts_.loader.stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
+  return event;
+}
+
+EpochEvent RunTelemetry::inside_event(const RunProgress& at) {
+  parts_.timer.end_epoch();
+  EpochEvent event = progress_event(at);
+  event.is_inside = true;
+  return event;
+}
+
+void RunTelemetry::resume_epoch(double seconds) {
+  const auto apart = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  epoch_begin_.begin += apart;
+  last_report_.begin += apart;
+  parts_.timer.recent(0);  // what limits updates is judged anew
+}
+
+EpochEvent RunTelemetry::epoch_event(const RunProgress& at) {
+  EpochEvent event = progress_event(at);
   event.times = parts_.timer.since_epoch_start();
   ranks_.read(event.times);
   event.ranks = ranks_.since_epoch_start();
@@ -278,14 +298,15 @@ void RunTelemetry::on_save(double stall_seconds, std::optional<CheckpointEvent> 
   parts_.timer.done(StepPart::save);
 }
 
-FinishEvent RunTelemetry::finish(const Run& run) {
-  FinishEvent event;
+FinishEvent RunTelemetry::finish(const Run& run, FinishEvent event) {
   event.reason = *run.end;
   event.signal_name = core::stop_signal_name();
   event.updates = run.at.updates;
   event.epochs_done = run.at.epoch;
   event.best_value = run.at.best.value;
   event.best_epoch = run.at.best.epoch;
+  event.best_updates = run.at.best.updates;
+  if (run.at.latest.updates == run.at.updates && run.at.latest.exists()) event.last_value = run.at.latest.value;
   event.checkpoint = last_checkpoint_.path;
   event.elapsed_seconds = run.elapsed_seconds();
   parts_.observer.on_finish(event);

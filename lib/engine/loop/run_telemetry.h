@@ -131,6 +131,10 @@ class RunTelemetry {
 
   /// The event of the epoch that has just been trained, without what validation finds.
   EpochEvent epoch_event(const RunProgress& at);
+  /// Figures of the epoch so far, before an evaluation inside it; until resume_epoch() no time counts as training.
+  EpochEvent inside_event(const RunProgress& at);
+  /// The epoch continues after `seconds` of something else.
+  void resume_epoch(double seconds);
   void on_evaluation(int64_t images_done, int64_t images_total) {
     parts_.observer.on_evaluation(images_done, images_total);
   }
@@ -146,8 +150,8 @@ class RunTelemetry {
   void on_save(double stall_seconds, std::optional<CheckpointEvent> saved);
   /// float16: what the scaler has come to; zeros without one.
   optim::LossScale read_loss_scale() const;
-  /// Once the last checkpoint is written.
-  FinishEvent finish(const Run& run);
+  /// Once the last checkpoint is written; `event` has what came of an average.
+  FinishEvent finish(const Run& run, FinishEvent event = {});
 
  private:
   struct Figures;
@@ -161,6 +165,7 @@ class RunTelemetry {
   Findings examine(Interlude::After after, const StepTimings& times, const std::vector<RankTimes>& ranks,
                    const Run& run);
   void judge_graphs(const StepTimings& window);
+  EpochEvent progress_event(const RunProgress& at) const;
   double slot_seconds_left(const Run& run) const;
   UpdateEvent update_event(const RunProgress& at) const;
   Figures read_figures() const;

@@ -6,10 +6,13 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "core/system/stop_signal.h"
 #include "core/time/clock.h"
 #include "core/time/trace.h"
+#include "engine/group/message.h"
 #include "engine/loop/group_exchange.h"
+#include "engine/saved/weights.h"
 #include "engine/task/evaluate.h"
 
 namespace stoker::engine {
@@ -34,6 +37,9 @@ class AveragedWeights {
   optim::Ema* ema_;
 };
 
+/// Whether the learning rate has just been lowered: that is saved, so that checkpoints know all of a run's rates.
+bool is_cut_at(const RunProgress& at) { return !at.rate_cuts.empty() && at.rate_cuts.back() == at.updates; }
+
 }  // namespace
 
 Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
@@ -46,8 +52,8 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       group_(parts.group),
       telemetry_(parts.telemetry),
       batches_(parts.train_feed, parts.group.size()),
-      decisions_(settings.limits, settings.save_every, settings.report_every, parts.group),
-      val_every_(settings.val_every) {}
+      decisions_(settings.limits, settings.save_every, settings.report_every, parts.group,
+                 settings.can_validate ? settings.val_every : config::Interval(), settings.keep_every) {}
 
 FinishEvent Trainer::run(const RunProgress& from) {
   telemetry_.start_run(from, settings_.plan, settings_.limits);
@@ -55,6 +61,7 @@ FinishEvent Trainer::run(const RunProgress& from) {
   bad_samples_ = train_feed_.loader().bad_count();
   Run run(from);
   run.end = limit_reached(settings_.limits, run.at);
+  if (run.end) saved_at_ = {run.at.epoch, run.at.updates};
   while (!run.end) {
     train_epoch(run);
     if (!run.end) finish_epoch(run);
@@ -65,7 +72,10 @@ FinishEvent Trainer::run(const RunProgress& from) {
 /// Continues with the epoch that the run stands in, up to its end, a limit or a stop.
 void Trainer::train_epoch(Run& run) {
   start_epoch(run.at);
-  while (run.trains(settings_.plan.updates())) {
+  const int64_t updates = settings_.plan.updates();
+  const bool is_resumed_inside = run.at.update_in_epoch > 0 && run.trains(updates);
+  if (is_resumed_inside && decisions_.owes_evaluation(run.at) && evaluate_inside(run)) save(with_sums(run.at));
+  while (run.trains(updates)) {
     // Train: one optimizer step, whole or not at all.
     if (!update(run)) break;
     telemetry_.on_update(run.at);
@@ -74,8 +84,9 @@ void Trainer::train_epoch(Run& run) {
     // Act: reports and saves read from the device.
     telemetry_.on_saved(checkpoints_.take_saved());
     if (next.reports) check_learning(run.at, telemetry_.report(run));
-    if (next.saves) save(with_sums(run.at));
     run.follow(next);
+    const bool has_news = next.evaluates && run.trains(updates) && evaluate_inside(run);
+    if (next.saves || has_news) save(with_sums(run.at));
   }
   telemetry_.end_epoch();
   run.at = with_sums(run.at);
@@ -94,7 +105,7 @@ bool Trainer::update(Run& run) {
   RunProgress& at = run.at;
   UpdateWindow window = settings_.plan.window(at.epoch, at.update_in_epoch);
   window.number = at.updates;
-  const optim::UpdateRates rates = schedule_.rates_at(at.schedule_update(settings_.plan.updates()));
+  const optim::UpdateRates rates = schedule_.rates_at(at.schedule_update(settings_.plan.updates()), at.num_rate_cuts());
   const WorkInStep in_step(group_);
   int64_t images = 0;
   try {
@@ -121,6 +132,33 @@ Decision Trainer::decide(Run& run) {
   return next;
 }
 
+/// Returns whether to save: this is the best so far, or the learning rate falls. The epoch continues, unless this ends
+/// the run for want of improvement. A stop leaves the evaluation to the resume.
+bool Trainer::evaluate_inside(Run& run) {
+  const std::chrono::steady_clock::time_point begin = Clock::now();
+  RunProgress at = with_sums(run.at);
+  EpochEvent event = telemetry_.inside_event(at);
+  check_learning(at, {event.train_loss, telemetry_.read_loss_scale()});
+  try {
+    validate(at, /*is_due=*/true, event);
+  } catch (const core::StopRequested&) {
+    run.end = StopReason::signal;
+    return false;
+  }
+  updater_.learner().model->train();
+  event.best_value = at.best.value;
+  event.bad_images = static_cast<int64_t>(bad_samples_of_all(train_feed_.loader().bad_samples(), group_).size());
+  at.train_seconds = run.train_seconds();
+  const Decision decision = decisions_.after_evaluation(at);
+  at.train_seconds = decision.train_seconds;
+  if (settings_.val_every.unit == config::Interval::Unit::seconds) at.evaluated_seconds = at.train_seconds;
+  run.at = at;
+  run.end = decision.limit;
+  telemetry_.on_epoch(event);
+  telemetry_.resume_epoch(core::seconds_since(begin));
+  return event.is_best || is_cut_at(run.at);
+}
+
 /// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch counts as
 /// finished only after all of that: a resume neither repeats nor skips part of an epoch's end. An epoch cut short by a
 /// limit is validated too but stays under way, so that a raised limit continues from there. What is validated only
@@ -137,16 +175,20 @@ void Trainer::finish_epoch(Run& run) {
   RunProgress next = run.at;
   if (!run.is_cut_short) next.begin_next_epoch();
   // Validate.
-  const bool is_due =
-      !run.is_cut_short && (val_every_.due_after_epoch(next.epoch) || next.epoch >= settings_.limits.epochs);
-  if (is_due || limit_reached(settings_.limits, next)) {
+  const bool is_due = decisions_.owes_evaluation(run.at) ||
+                      (!run.is_cut_short && (Cadence(settings_.val_every).due_after_epoch(next.epoch) ||
+                                             next.epoch >= settings_.limits.epochs));
+  if (settings_.can_validate && (is_due || limit_reached(settings_.limits, next))) {
     try {
+      const bool is_measured = measure_statistics(next);
       validate(next, is_due, event);
+      if (!is_measured && measure_statistics(next)) validate(next, /*is_due=*/false, event);  // no improvement
     } catch (const core::StopRequested&) {  // the epoch's end is gone through again on resume
       run.end = StopReason::signal;
       return;
     }
   }
+  if (next.evaluated_updates >= 0 || event.has_eval) telemetry_.examine_validated(event);
   event.best_value = next.best.value;
   // Notify observers before the save: a row without its checkpoint is cut on resume, never the reverse.
   event.bad_images = static_cast<int64_t>(bad_samples_of_all(train_feed_.loader().bad_samples(), group_).size());
@@ -157,9 +199,29 @@ void Trainer::finish_epoch(Run& run) {
   // Decide and act.
   const Decision decision = decisions_.after_epoch(run.at);
   run.at.train_seconds = decision.train_seconds;
-  if (decision.saves || decision.limit || event.is_best) save(run.at);
+  const bool is_by_clock = settings_.val_every.unit == config::Interval::Unit::seconds;
+  if (is_due && is_by_clock) run.at.evaluated_seconds = decision.train_seconds;
+  if (decision.saves || decision.limit || event.is_best || is_cut_at(run.at)) save(run.at);
   run.end = decision.limit;
   if (!run.end && decision.stops) run.end = StopReason::signal;
+}
+
+/// After the last update of the run, once. A time limit is not its end: the run continues.
+bool Trainer::measure_statistics(const RunProgress& at) {
+  const auto limit = limit_reached(settings_.limits, at);
+  if (settings_.statistics_images == 0 || !limit || *limit == StopReason::max_time) return false;
+  const std::vector<UpdateWindow> windows =
+      statistics_windows(settings_.plan, settings_.limits.epochs, settings_.statistics_images);
+  if (windows.empty()) {
+    core::log_warning("precise-bn does nothing: an epoch has fewer batches than an update of all replicas");
+    return false;
+  }
+  const core::TraceScope trace("batch norm statistics");
+  updater_.learner().model->train();
+  updater_.measure_statistics(batches_, windows);
+  core::log_info("batch norm: running statistics are those of {} batches now",
+                 core::count_text(static_cast<int64_t>(windows.size()) * settings_.plan.batches_per_update()));
+  return true;
 }
 
 /// Judges the averaged weights when the run keeps them, else the weights themselves.
@@ -183,13 +245,20 @@ void Trainer::validate(RunProgress& at, bool is_due, EpochEvent& event) {
   event.eval_loss = result.loss;
   event.metrics = result.metrics;
   event.eval_seconds = core::seconds_since(begin);
+  const bool counts_evaluations = settings_.val_every.unit != config::Interval::Unit::epochs;
   event.is_best = at.note_result(result.value_of(settings_.eval_metric), lower_is_better(settings_.eval_metric),
-                                 settings_.min_delta, is_due);
+                                 settings_.min_delta, is_due, counts_evaluations);
+  if (is_due && schedule_.counts_for_plateau(at.updates) &&
+      at.note_for_plateau(result.value_of(settings_.eval_metric), lower_is_better(settings_.eval_metric),
+                          schedule_.options())) {
+    core::log_info("the learning rate falls to {:.4g}: {} evaluations without a better result",
+                   schedule_.at(at.schedule_update(settings_.plan.updates()), at.num_rate_cuts()),
+                   schedule_.options().plateau_patience + 1);
+  }
   if (event.is_best) {
     event.worst = worst.read();
     event.ordinary = worst.read_ordinary();
   }
-  telemetry_.examine_validated(event);
 }
 
 /// A loss that is not a number, or nothing but float16 gradients that overflow, ends the run.
@@ -215,10 +284,43 @@ void Trainer::save(const RunProgress& at) {
   telemetry_.on_save(core::seconds_since(begin), checkpoints_.take_saved());
 }
 
+/// Averages checkpoints of a finished run. The learner keeps the averaged weights.
+void Trainer::average_last(const Run& run, FinishEvent& event) {
+  if (!settings_.averages || continues(*run.end)) return;
+  const torch::NoGradGuard no_gradients;
+  const std::vector<NamedTensor> weights = model::state_of(*updater_.learner().model);
+  std::vector<int64_t> of;
+  MessageWriter message;
+  if (group_.is_root()) {
+    of = checkpoints_.to_average(run.at.updates);
+    copy_by_name(weights, checkpoints_.average_of(of));
+    for (const NamedTensor& entry : group_.is_alone() ? std::vector<NamedTensor>() : weights) message.add(entry.tensor);
+  }
+  const std::string bytes = group_.from_root(message.bytes());
+  MessageReader reader(bytes);
+  for (size_t i = 0; i < weights.size() && !reader.at_end(); ++i) weights[i].tensor.copy_(reader.tensor());
+  try {
+    if (settings_.can_validate) {
+      event.average_value = evaluate_sharded(group_, *updater_.learner().model, updater_.task(), val_feed_,
+                                             settings_.updater.step.precision, settings_.tta,
+                                             /*visit=*/{})
+                                .value_of(settings_.eval_metric);
+    }
+  } catch (const core::StopRequested&) {
+    core::log_info("stopped before the average of the last checkpoints was evaluated: the next start does it");
+    return;
+  }
+  if (!group_.is_root()) return;
+  event.averaged = static_cast<int64_t>(of.size());
+  checkpoints_.save_average(run.at, weights, of, event.average_value);
+}
+
 FinishEvent Trainer::finish(const Run& run) {
   if (saved_at_ != std::pair(run.at.epoch, run.at.updates)) save(run.at);
   telemetry_.on_saved(checkpoints_.finish_save());
-  return telemetry_.finish(run);
+  FinishEvent event;
+  average_last(run, event);
+  return telemetry_.finish(run, event);
 }
 
 }  // namespace stoker::engine

@@ -26,7 +26,11 @@ struct TrainerSettings {
   config::TestTimeAugmentation tta = config::TestTimeAugmentation::none;
   config::EvalMetric eval_metric = config::EvalMetric::loss;
   double min_delta = 0;
+  bool can_validate = true;  ///< false: there are no data for it; then nothing is the best
   config::Interval val_every, save_every, report_every;
+  int64_t statistics_images = 0;  ///< by which batch norm's running statistics are measured after the last update
+  config::Interval keep_every;    ///< checkpoints that stay; updates or never
+  bool averages = false;          ///< the last checkpoints, in the end
   SkipLimits skips;
 };
 
@@ -51,7 +55,7 @@ struct TrainerParts {
 ///  - The epoch's sums lie on the device, in Updater::sums(), until with_sums() reads them before `at` is saved.
 ///  - `at.epoch` moves on in finish_epoch() alone, after validation. What ends the run earlier leaves `at` at the end
 ///    of the epoch under way (`at.update_in_epoch` == plan.updates()): a resume validates again, and continues from
-///    there.
+///    there. Likewise an evaluation inside an epoch that a stop left out, or cut short, is made first on resume.
 ///  - Observers hear of a finished epoch before a checkpoint records that it is finished.
 ///
 /// A checkpoint is written beside training: an error of that ends the run after the next update, at the next save or at
@@ -73,11 +77,14 @@ class Trainer {
   void start_epoch(const RunProgress& at);
   bool update(Run& run);
   Decision decide(Run& run);
+  bool evaluate_inside(Run& run);
   void finish_epoch(Run& run);
   void validate(RunProgress& at, bool is_due, EpochEvent& event);
+  bool measure_statistics(const RunProgress& at);
   void check_learning(const RunProgress& at, const TrainingFigures& figures);
   RunProgress with_sums(RunProgress at) const;
   void save(const RunProgress& at);
+  void average_last(const Run& run, FinishEvent& event);
   FinishEvent finish(const Run& run);
 
   const TrainerSettings settings_;
@@ -91,7 +98,6 @@ class Trainer {
 
   EpochFeed batches_;
   Decisions decisions_;
-  Cadence val_every_;
   int64_t bad_samples_ = 0;                       ///< that the loaders of all ranks count
   std::pair<int64_t, int64_t> saved_at_{-1, -1};  ///< epoch and updates of the last checkpoint
 };

@@ -12,7 +12,7 @@ std::string reason_text(StopReason reason, const std::string& signal_name) {
     case StopReason::max_updates: return "max-updates";
     case StopReason::max_time: return "max-time";
     case StopReason::no_improvement: return "no-improvement";
-    case StopReason::signal: return "signal:" + signal_name;
+    case StopReason::signal: return core::stop_reason(signal_name);
   }
   return "unknown";
 }

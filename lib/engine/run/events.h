@@ -162,6 +162,7 @@ struct SharedSample {
   int64_t training = 0;
 };
 
+/// An epoch ended, or an evaluation inside one.
 struct EpochEvent {
   int64_t epoch = 0;    ///< 0-based, the one that ended
   int64_t updates = 0;  ///< done in the run
@@ -188,6 +189,7 @@ struct EpochEvent {
   StepTimings times;             ///< of the epoch, as far as this process went through it
   Findings found;                ///< between updates, after the epoch's last one
   int64_t working_bytes = 0;     ///< of working memory that tensors still hold; see engine/memory/activation_arena
+  bool is_inside = false;  ///< the epoch continues: images and training loss are those so far, no times are measured
 };
 
 /// After an update whose digests are due: what another computation of it is compared with.
@@ -208,6 +210,8 @@ struct CheckpointEvent {
 
 enum class StopReason { epochs_done, max_updates, max_time, no_improvement, signal };
 std::string reason_text(StopReason reason, const std::string& signal_name);
+/// Whether the same command trains on.
+constexpr bool continues(StopReason reason) { return reason == StopReason::signal || reason == StopReason::max_time; }
 
 struct FinishEvent {
   StopReason reason = StopReason::epochs_done;
@@ -218,6 +222,10 @@ struct FinishEvent {
   int64_t best_epoch = -1;  ///< 0-based; -1: never evaluated
   std::string checkpoint;
   double elapsed_seconds = 0;
+  int64_t best_updates = -1;
+  std::optional<double> last_value;     ///< of the last checkpoint; nothing: it was not evaluated
+  int64_t averaged = 0;                 ///< number of checkpoints in the average; 0: no average
+  std::optional<double> average_value;  ///< of it; nothing: it was not evaluated
 };
 
 /// The plan of the loop, for observers that show progress.
@@ -230,8 +238,9 @@ struct StartEvent {
   int64_t start_updates = 0;
   std::vector<Metric> metrics;  ///< what evaluations will report besides the loss, without values
   ComputeCost compute = {};
-  std::string backend = {};      ///< what was proven of the libraries that compute
-  std::string items = "images";  ///< what people call the samples
+  std::string backend = {};        ///< what was proven of the libraries that compute
+  std::string items = "images";    ///< what people call the samples
+  int64_t evaluated_updates = -1;  ///< of a resumed run: those before the last evaluation that still counts
 };
 
 /// Listens to a run, and only listens: it does not touch the learner, measures nothing that takes time, and looks for

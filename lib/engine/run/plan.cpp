@@ -51,6 +51,19 @@ int64_t own_batches_before(const EpochPlan& plan, const RankShare& share, int64_
   return (plan.batches - share.rank + share.count - 1) / share.count;  // batch b is of replica b modulo replicas
 }
 
+std::vector<UpdateWindow> statistics_windows(const EpochPlan& plan, int64_t epoch, int64_t images) {
+  std::vector<UpdateWindow> windows;
+  int64_t seen = 0;
+  for (int64_t update = 0; update < plan.updates() && seen < images; ++update) {
+    windows.push_back(plan.window(epoch, update));
+    seen += windows.back().planned_images;
+    if (windows.back().batch_count == plan.batches_per_update()) continue;
+    windows.pop_back();
+    break;
+  }
+  return windows;
+}
+
 std::optional<StopReason> limit_reached(const RunLimits& limits, const RunProgress& at) {
   if (at.epoch >= limits.epochs) return StopReason::epochs_done;
   if (limits.max_updates > 0 && at.updates >= limits.max_updates) return StopReason::max_updates;
@@ -70,7 +83,10 @@ Cadence::Cadence(config::Interval interval, const core::Clock& clock)
     : interval_(interval), clock_(&clock), last_(clock.now()) {}
 
 bool Cadence::due_after_update(int64_t updates) {
-  if (interval_.unit == Unit::updates) return updates % std::llround(interval_.amount) == 0;
+  if (interval_.unit == Unit::updates) {
+    const auto done = static_cast<double>(updates);
+    return std::floor(done / interval_.amount) > std::floor((done - 1) / interval_.amount);
+  }
   if (interval_.unit != Unit::seconds) return false;
   const double now = clock_->now();
   if (now - last_ < interval_.amount) return false;

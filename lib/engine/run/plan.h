@@ -63,12 +63,16 @@ std::vector<int64_t> own_batches(const EpochPlan& plan, const RankShare& share);
 /// How many of own_batches() come before update number `update`.
 int64_t own_batches_before(const EpochPlan& plan, const RankShare& share, int64_t update);
 
+/// The first updates of an epoch, with as many images or a few more, by which running statistics are measured: those
+/// in which every replica has all of its batches. `images` 0: none.
+std::vector<UpdateWindow> statistics_windows(const EpochPlan& plan, int64_t epoch, int64_t images);
+
 /// Limits of a run besides the epochs; 0 means no limit.
 struct RunLimits {
   int64_t epochs = 0;
   int64_t max_updates = 0;
   double max_seconds = 0;  ///< compared with RunProgress::train_seconds, which counts all processes of the run
-  int64_t patience = 0;    ///< epochs without improvement
+  int64_t patience = 0;    ///< compared with RunProgress::epochs_without_improvement
 };
 
 /// Why a run that stands at `at` has nothing left to do, or nothing when it has.
@@ -87,7 +91,8 @@ class Cadence {
   /// Seconds are measured with `clock`, which outlives this object.
   explicit Cadence(config::Interval interval, const core::Clock& clock = core::machine_clock());
 
-  /// After an update. Seconds are counted from construction or from the last time that this was true.
+  /// After an update; an amount that is not whole, as 0.25 of 13 updates, is rounded up. Seconds are counted from
+  /// construction or from the last time that this was true.
   bool due_after_update(int64_t updates);
   /// After an epoch; `epochs` have been finished.
   bool due_after_epoch(int64_t epochs) const;

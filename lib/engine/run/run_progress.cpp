@@ -30,6 +30,12 @@ void for_each_field(State& state, Visit visit) {
   visit_evaluated("counted", state.counted);
   visit_evaluated("latest", state.latest);
   visit("epochs_without_improvement", state.epochs_without_improvement);
+  visit("evaluated_updates", state.evaluated_updates);
+  visit("evaluated_seconds", state.evaluated_seconds);
+  visit_evaluated("plateau_best", state.plateau_best);
+  visit("plateau_bad", state.plateau_bad);
+  visit("plateau_rest", state.plateau_rest);
+  visit("rate_cuts", state.rate_cuts);
   visit("pieces", state.micro_batches);
   visit("train_seconds", state.train_seconds);
 }
@@ -37,7 +43,8 @@ void for_each_field(State& state, Visit visit) {
 /// Whether states of before have no such field.
 bool came_later(const std::string& name) {
   return name == "pieces" || name.rfind("due_best_", 0) == 0 || name.rfind("counted_", 0) == 0 ||
-         name.rfind("latest_", 0) == 0;
+         name.rfind("latest_", 0) == 0 || name.rfind("evaluated_", 0) == 0 || name.rfind("plateau_", 0) == 0 ||
+         name == "rate_cuts";
 }
 
 /// Fields for which older states had one record.
@@ -61,6 +68,17 @@ bool read_field(const core::Json& value, double& field) {
   return true;
 }
 
+/// Counts that do not fall.
+bool read_field(const core::Json& value, std::vector<int64_t>& field) {
+  if (!value.is_array()) return false;
+  for (const core::Json& item : value) {
+    int64_t count = field.empty() ? 0 : field.back();
+    if (!read_field(item, count)) return false;
+    field.push_back(count);
+  }
+  return true;
+}
+
 }  // namespace
 
 void RunProgress::add_update(int64_t new_images, double rate, int64_t batch_micro_batches) {
@@ -75,16 +93,40 @@ bool Evaluated::is_beaten_by(double other, bool lower_is_better, double by) cons
   return std::isfinite(other) && (!exists() || (lower_is_better ? value - other : other - value) > by);
 }
 
-bool RunProgress::note_result(double value, bool lower_is_better, double min_delta, bool is_due) {
+bool RunProgress::note_result(double value, bool lower_is_better, double min_delta, bool is_due,
+                              bool counts_evaluations) {
   const Evaluated now = {value, update_in_epoch == 0 ? epoch - 1 : epoch, updates};
   const bool is_best = best.is_beaten_by(value, lower_is_better);
   if (is_best) best = now;
   latest = std::isfinite(value) ? now : Evaluated();
   if (!is_due) return is_best;
   if (due_best.is_beaten_by(value, lower_is_better)) due_best = now;
-  if (counted.is_beaten_by(value, lower_is_better, min_delta)) counted = now;
-  epochs_without_improvement = now.epoch - counted.epoch;
+  evaluated_updates = updates;
+  const bool improves = counted.is_beaten_by(value, lower_is_better, min_delta);
+  if (improves) counted = now;
+  epochs_without_improvement =
+      counts_evaluations && !improves ? epochs_without_improvement + 1 : now.epoch - counted.epoch;
   return is_best;
+}
+
+bool RunProgress::note_for_plateau(double value, bool lower_is_better, const config::ResolvedScheduleOptions& rule) {
+  const double wanted = plateau_best.value * (1 + (lower_is_better ? -rule.plateau_threshold : rule.plateau_threshold));
+  const bool is_better = !plateau_best.exists() || (lower_is_better ? value < wanted : value > wanted);
+  if (is_better && std::isfinite(value)) {
+    plateau_best = {value, epoch, updates};
+    plateau_bad = 0;
+  } else {
+    ++plateau_bad;
+  }
+  if (plateau_rest > 0) {
+    --plateau_rest;
+    plateau_bad = 0;
+  }
+  if (plateau_bad <= rule.plateau_patience) return false;
+  plateau_bad = 0;
+  plateau_rest = rule.plateau_rest;
+  rate_cuts.push_back(updates);
+  return true;
 }
 
 void RunProgress::begin_next_epoch() {

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "config/options.h"
 #include "core/text/json.h"
 
 namespace stoker::engine {
@@ -37,20 +39,33 @@ struct RunProgress {
   Evaluated due_best;  ///< of those that a run which is never stopped makes, too; `best` once the run continues
   Evaluated counted;   ///< of these the last improvement: better by more than min-delta than the one before it
   Evaluated latest;    ///< the last one of all
-  int64_t epochs_without_improvement = 0;  ///< from `counted` to the last evaluation that was due
+  /// From `counted` to the last evaluation that was due; evaluations, where these are not made after epochs.
+  int64_t epochs_without_improvement = 0;
+  int64_t evaluated_updates = -1;  ///< those before the last evaluation that was due; -1: there was none
+  double evaluated_seconds = 0;    ///< train_seconds then, where evaluations are due by the clock; else 0
+
+  // State of --sched plateau, from evaluations that were due.
+  Evaluated plateau_best;
+  int64_t plateau_bad = 0;         ///< evaluations without an improvement since then, or since the last cut
+  int64_t plateau_rest = 0;        ///< number of the next evaluations that do not count
+  std::vector<int64_t> rate_cuts;  ///< updates after which it lowered the learning rate, ascending
 
   /// The number of micro-batches of each batch since memory ran out; see UpdateStep::set_micro_batches().
   int64_t micro_batches = 1;
 
   double train_seconds = 0;  ///< training and validation, over all processes of the run; a clock, not bits
 
+  int64_t num_rate_cuts() const { return static_cast<int64_t>(rate_cuts.size()); }
   /// Where the schedule stands: the updates done, in a run whose epochs have as many each as they have now.
   int64_t schedule_update(int64_t updates_per_epoch) const { return epoch * updates_per_epoch + update_in_epoch; }
   /// One more update of the epoch under way is done, on `new_images` images. `rate`: its learning rate.
   void add_update(int64_t new_images, double rate, int64_t batch_micro_batches);
   /// An evaluation of it came to `value`. Returns whether that is the best so far. `is_due`: no stop caused it; only
-  /// then it may be an improvement, and epochs without one are counted.
-  bool note_result(double value, bool lower_is_better, double min_delta, bool is_due);
+  /// then it may be an improvement, and epochs without one are counted, or with `counts_evaluations` these.
+  bool note_result(double value, bool lower_is_better, double min_delta, bool is_due, bool counts_evaluations = false);
+  /// An evaluation that was due came to `value`. Returns whether the learning rate falls from here on: the rule is that
+  /// of torch's ReduceLROnPlateau with a relative threshold.
+  bool note_for_plateau(double value, bool lower_is_better, const config::ResolvedScheduleOptions& rule);
   /// The run continues: what was evaluated only because it stopped is no longer the best of it.
   void drop_results_of_stops() { best = due_best; }
   /// The epoch under way is over: what is counted of it begins anew.

@@ -5,6 +5,8 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "model/image_model.h"
 #include "optim/ema.h"
@@ -13,13 +15,25 @@
 
 namespace stoker::engine {
 
-/// A network with what trains it. Each part is made once, in app/setup; a checkpoint saves and restores all of them.
+inline constexpr const char* kStatistics = "statistics.";
+inline constexpr const char* kStatisticsOfAverage = "statistics_of_average.";
+
+/// The file that a run began with; empty: random weights, or a checkpoint has replaced them.
+struct StartingWeights {
+  std::string file, sha256;
+};
+
+/// A network with what trains it. Each part is made once, in train/setup; a checkpoint saves and restores all of them.
 struct Learner {
   std::shared_ptr<model::ImageModel> model;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::GradScaler> scaler;
   std::unique_ptr<optim::Ema> ema;  ///< null when off
   torch::Device device = torch::kCPU;
+  StartingWeights started_from;
+  /// Running statistics of training, under kStatistics and kStatisticsOfAverage, where others were measured after the
+  /// last update; a run that continues restores them.
+  std::vector<model::NamedTensor> statistics_before;
 };
 
 }  // namespace stoker::engine

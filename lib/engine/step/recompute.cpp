@@ -8,6 +8,7 @@
 #include "engine/device/random_state.h"
 #include "engine/device/torch_compat.h"
 #include "engine/step/state_snapshot.h"
+#include "model/layers/batch_norm.h"
 #include "model/layers/random_source.h"
 
 namespace stoker::engine {
@@ -73,6 +74,7 @@ struct Replay : torch::CustomClassHolder {
   model::StageForward forward;
   Precision precision;
   Drawing drawing;
+  const model::SharedBatch* shared = nullptr;
 };
 
 class RecomputedStage : public torch::autograd::Function<RecomputedStage> {
@@ -85,6 +87,7 @@ class RecomputedStage : public torch::autograd::Function<RecomputedStage> {
     context->saved_data["replay"] = c10::IValue::make_capsule(replay);
     replay->precision = current_precision(input.device());
     replay->drawing = Drawing::now(input.device());
+    replay->shared = model::shared_batch();
     return replay->forward(input);
   }
 
@@ -100,6 +103,7 @@ class RecomputedStage : public torch::autograd::Function<RecomputedStage> {
       const torch::AutoGradMode with_gradients(true);
       const AutocastScope autocast(replay.precision);
       const DrawReplay draws(replay.drawing, input.device());
+      const model::SharedBatchScope shared(replay.shared);
       output = replay.forward(input);
     }
     torch::autograd::backward({output}, {gradients.at(0)});

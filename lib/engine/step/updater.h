@@ -15,6 +15,7 @@
 #include "engine/step/replica_sum.h"
 #include "engine/step/update_step.h"
 #include "engine/task/metrics.h"
+#include "model/layers/random_source.h"
 
 namespace stoker::engine {
 
@@ -67,6 +68,10 @@ struct UpdaterSettings {
   RankSum::Order sum_order = RankSum::Order::exact;  ///< over ranks
   bool overlap = true;  ///< gradients are summed over ranks while others are computed; each stage of the network runs
                         ///< once in a backward pass
+  /// Until this update those of the optimizer's parameters that thaw are frozen, with their batch norms at rest.
+  int64_t thaws_at = 0;
+  /// Batch norms see the batches of all ranks, each of which holds one replica: no overlap, no micro-batches.
+  bool shares_norms = false;
   bool requires_graphs = false;  ///< full batches are recorded at once, and a record that fails is an error; else they
                                  ///< are while use_graphs() is on
 };
@@ -101,6 +106,12 @@ class Updater {
   /// Error{out_of_memory} when micro-batches of two images do not fit.
   int64_t update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates);
 
+  /// Makes the running statistics of all batch norms that train the mean of those of the batches of `windows`, which
+  /// `feed` goes back to: with the weights as they are, and again with their average, without a gradient, unmixed. What
+  /// they were is in Learner::statistics_before. In a group every rank makes the call. Bits depend on the windows and
+  /// the number of replicas alone. Throws core::StopRequested, then everything is as it was.
+  void measure_statistics(BatchFeed& feed, const std::vector<UpdateWindow>& windows);
+
   const Task& task() const { return task_; }
   Learner& learner() { return learner_; }
 
@@ -122,10 +133,16 @@ class Updater {
   const torch::Tensor& gradient_norm() const { return step_.gradient_norm(); }
 
  private:
+  void freeze_or_thaw(int64_t update);
   int64_t gather(BatchFeed& feed, const UpdateWindow& window);
   int64_t gather_once(BatchFeed& feed, const UpdateWindow& window);
   int64_t gather_or_split(BatchFeed& feed, const UpdateWindow& window);
   void gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum);
+  void gather_shared(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum);
+  model::DrawScope draws_of(const UpdateWindow& window, int64_t batch) const;
+  void measure_once(BatchFeed& feed, const std::vector<UpdateWindow>& windows);
+  void see(BatchFeed& feed, const UpdateWindow& window);
+  void stand_in(const std::vector<int64_t>& shape);
   OtherRanks other_ranks() { return {group_, rank_sum_ ? &*rank_sum_ : nullptr, hooks_ ? &*hooks_ : nullptr}; }
   std::optional<int64_t> exchange(ReplicaSum& sum, bool ran_out_of_memory);
   int64_t add_batch(const data::Batch& batch, const UpdateWindow& window, int64_t batch_in_window, RunningSums& sums,
@@ -149,6 +166,7 @@ class Updater {
   std::optional<GradientHooks> hooks_;  ///< in a group, where gradients are summed while others are computed
   int64_t sent_before_ = 0;             ///< bytes to other ranks, before the update
   RunningSums sums_;
+  bool is_frozen_ = false;
   std::optional<bool> trains_on_one_;  ///< whether the network can train on one image; tried when such a batch comes
 };
 

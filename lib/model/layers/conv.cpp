@@ -129,14 +129,14 @@ torch::Tensor ConvNormAct::forward(const torch::Tensor& x) {
   const int64_t stride = conv_->options.stride()->at(0), padding = (conv_->options.kernel_size()->at(0) - 1) / 2;
   const bool halves = has_same_padding_ && stride == 2 && padding > 0, is_even_row = halves && x.size(2) % 2 == 0,
              is_even_column = halves && x.size(3) % 2 == 0;
-  if (!is_even_row && !is_even_column) return activate(norm_(convolve(conv_, x)), activation_);
+  if (!is_even_row && !is_even_column) return activate(normalise(*norm_, convolve(conv_, x)), activation_);
   // LibTorch pads both ends alike: with a pixel more on both, what is wanted begins one place later.
   torch::Tensor y =
       at::conv2d(x, conv_->weight, {}, {stride, stride}, {padding + is_even_row, padding + is_even_column},
                  /*dilation=*/1, conv_->options.groups());
   if (is_even_row) y = y.narrow(2, 1, x.size(2) / 2);
   if (is_even_column) y = y.narrow(3, 1, x.size(3) / 2);
-  return activate(norm_(y), activation_);
+  return activate(normalise(*norm_, y), activation_);
 }
 
 SqueezeExcite::SqueezeExcite(int64_t channels, int64_t squeezed, Activation inner, Gate gate)

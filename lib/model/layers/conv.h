@@ -3,9 +3,10 @@
 // kernels/conv_weight_gradient where that is faster than LibTorch; everything else is LibTorch's.
 #pragma once
 
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/types.h>
+
+#include "model/layers/batch_norm.h"
 
 namespace stoker::model {
 

@@ -3,12 +3,12 @@
 // that weights move to and from such a script. For comparing speed and accuracy at equal arithmetic.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
 #include "core/error.h"
 #include "model/architectures.h"
+#include "model/layers/batch_norm.h"
 #include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 
@@ -44,7 +44,7 @@ class PeerCnn : public ImageModel {
 
   torch::Tensor forward(torch::Tensor x) override {
     for (Layer& layer : layers_) {
-      x = layer.conv.is_empty() ? at::max_pool2d(x, 2) : layer.norm(convolve(layer.conv, x)).relu_();
+      x = layer.conv.is_empty() ? at::max_pool2d(x, 2) : normalise(*layer.norm, convolve(layer.conv, x)).relu_();
     }
     return head_(drop_out(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1), drop_rate_, is_training()));
   }

@@ -4,7 +4,6 @@
 // the stride is in the 3x3 convolution.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
@@ -15,6 +14,7 @@
 #include "core/format.h"
 #include "model/architectures.h"
 #include "model/image_model.h"
+#include "model/layers/batch_norm.h"
 #include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 
@@ -36,7 +36,11 @@ class ResidualBlock : public torch::nn::Module {
   void register_downsample(torch::nn::Sequential downsample) {
     if (!downsample.is_empty()) downsample_ = register_module("downsample", std::move(downsample));
   }
-  torch::Tensor shortcut(const torch::Tensor& x) { return downsample_.is_empty() ? x : downsample_->forward(x); }
+  torch::Tensor shortcut(const torch::Tensor& x) {
+    if (downsample_.is_empty()) return x;
+    return normalise(dynamic_cast<torch::nn::BatchNorm2dImpl&>(*downsample_->ptr(1)),
+                     downsample_->at<torch::nn::Conv2dImpl>(0).forward(x));
+  }
 
  private:
   torch::nn::Sequential downsample_{nullptr};
@@ -54,8 +58,8 @@ class BasicBlock : public ResidualBlock {
   }
 
   torch::Tensor forward(const torch::Tensor& x) override {
-    const torch::Tensor out = bn1_(convolve(conv1_, x)).relu_();
-    return bn2_(convolve(conv2_, out)).add_(shortcut(x)).relu_();
+    const torch::Tensor out = normalise(*bn1_, convolve(conv1_, x)).relu_();
+    return normalise(*bn2_, convolve(conv2_, out)).add_(shortcut(x)).relu_();
   }
   torch::nn::BatchNorm2d last_norm() const override { return bn2_; }
 
@@ -78,9 +82,9 @@ class Bottleneck : public ResidualBlock {
   }
 
   torch::Tensor forward(const torch::Tensor& x) override {
-    torch::Tensor out = bn1_(conv1_(x)).relu_();
-    out = bn2_(convolve(conv2_, out)).relu_();
-    return bn3_(conv3_(out)).add_(shortcut(x)).relu_();
+    torch::Tensor out = normalise(*bn1_, conv1_(x)).relu_();
+    out = normalise(*bn2_, convolve(conv2_, out)).relu_();
+    return normalise(*bn3_, conv3_(out)).add_(shortcut(x)).relu_();
   }
   torch::nn::BatchNorm2d last_norm() const override { return bn3_; }
 
@@ -136,7 +140,7 @@ class ResNet : public ImageModel {
   }
 
   torch::Tensor features(torch::Tensor x) override {
-    x = bn1_(conv1_(x)).relu_();
+    x = normalise(*bn1_, conv1_(x)).relu_();
     x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);  // [B, 64, H/4, W/4]
     for (const auto& stage : stages_) x = run_stage(*stage, x);
     return x;  // [B, channels, H/32, W/32]

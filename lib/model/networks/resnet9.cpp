@@ -4,11 +4,11 @@
 #include <ATen/ops/amax.h>
 #include <ATen/ops/max_pool2d.h>
 #include <torch/nn/init.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
 #include "model/architectures.h"
+#include "model/layers/batch_norm.h"
 #include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 
@@ -26,7 +26,7 @@ class NineConv : public torch::nn::Module {
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }
 
-  torch::Tensor forward(const torch::Tensor& x) { return norm_(convolve(conv_, x)).relu_(); }
+  torch::Tensor forward(const torch::Tensor& x) { return normalise(*norm_, convolve(conv_, x)).relu_(); }
   void zero_scale() { torch::nn::init::zeros_(norm_->weight); }
 
  private:

@@ -3,11 +3,11 @@
 // where convolutions are costliest, and channels in multiples of 32, which fill vector and tile registers. tiny_cnn
 // does without the block at half size, and sees each position once where it halves: for the first minutes of training.
 #include <torch/nn/init.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
 #include "model/architectures.h"
+#include "model/layers/batch_norm.h"
 #include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 #include "model/layers/grid_means.h"
@@ -27,9 +27,9 @@ class ConvNorm : public torch::nn::Module {
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }
 
-  torch::Tensor forward(const torch::Tensor& x) { return norm_(convolve(conv_, x)).relu_(); }
+  torch::Tensor forward(const torch::Tensor& x) { return normalise(*norm_, convolve(conv_, x)).relu_(); }
   torch::Tensor forward_onto(const torch::Tensor& added, const torch::Tensor& x) {
-    return norm_(convolve(conv_, x)).add_(added).relu_();
+    return normalise(*norm_, convolve(conv_, x)).add_(added).relu_();
   }
   void zero_scale() { torch::nn::init::zeros_(norm_->weight); }
 

@@ -111,6 +111,7 @@ class TwoStreamConvLstm : public ImageModel {
     }
     add_layer({"high_quality.narrow.", "high_quality.memory.", "low_quality.narrow.", "low_quality.memory."});
     add_layer({"fc."});
+    set_layers_of_head(2);
   }
 
   void require_clip(const torch::Tensor& images) const {

@@ -43,6 +43,7 @@ void Profile::on_report(const engine::ReportEvent&) {
 }
 
 void Profile::on_epoch(const engine::EpochEvent& event) {
+  if (event.is_inside) return;
   const auto epochs = static_cast<double>(event.epoch + 1 - first_epoch_);
   if (state_ == State::recording && length_.unit == Unit::epochs && epochs >= length_.amount) state_ = State::recorded;
   if (state_ == State::recorded) write();

@@ -208,8 +208,8 @@ void Progress::on_evaluation(int64_t images_done, int64_t images_total) {
 }
 
 void Progress::on_epoch(const engine::EpochEvent& event) {
-  const std::string end =
-      event.is_cut_short ? format("stopped at update {}/{}", event.update_in_epoch, start_.updates_per_epoch) : "done";
+  const std::string place = format("at update {}/{}", event.update_in_epoch, start_.updates_per_epoch);
+  const std::string end = event.is_cut_short ? "stopped " + place : event.is_inside ? place : "done";
   std::vector<LinePart> line = {{format("epoch {}/{} {}", event.epoch + 1, start_.epochs, end), 0},
                                 {format("train loss {:.4f}", event.train_loss), 4}};
   if (event.has_eval) {
@@ -221,6 +221,7 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
     if (event.is_best) line.push_back({"(best)", 1, false, kGreen});
   }
   console_.log_as(whole_line(line), console_.fitted(line));
+  if (event.is_inside) return;
   const std::vector<LinePart> figures = epoch_parts(event, start_);
   console_.log_as("  " + fit_line(figures, kEpochColumns), console_.fitted(figures, "  ", kEpochColumns + 2));
   if (!event.ranks.empty()) core::log_info("  {}", ranks_line(event.ranks));

@@ -85,7 +85,8 @@ std::string summary_header(const std::vector<engine::Metric>& metrics) {
                      names);
 }
 
-std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done) {
+std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done,
+                          int64_t evaluated_updates) {
   using Cells = std::vector<std::string>;
   Cells columns = cells_of(header), own = columns;
   std::vector<std::pair<Cells, Cells>> rows;  // each with the header that it stands under
@@ -106,7 +107,10 @@ std::string summary_until(const std::string& text, const std::string& header, in
     if (epoch == 0) offset = 1;  // an older program wrote it
     epoch += offset;
     cells[0] = format("{}", epoch);
-    if (epoch <= epochs_done) rows.emplace_back(own, cells);
+    const auto updates = static_cast<size_t>(std::find(own.begin(), own.end(), "updates") - own.begin());
+    const bool is_inside =
+        updates < cells.size() && std::strtoll(cells[updates].c_str(), nullptr, 10) <= evaluated_updates;
+    if (epoch <= epochs_done || is_inside) rows.emplace_back(own, cells);
   }
   std::string kept = core::csv_row(columns) + "\n";
   for (const auto& [names, cells] : rows) {
@@ -137,7 +141,8 @@ void RunFiles::on_start(const engine::StartEvent& event) {
   start_ = event;
   const std::string path = run_dir_ + "/summary.csv";
   const std::string old = core::file_exists(path) ? core::read_file(path, kMaxSummaryBytes, files_) : "";
-  const std::string summary = summary_until(old, summary_header(event.metrics), event.start_epoch);
+  const std::string summary =
+      summary_until(old, summary_header(event.metrics), event.start_epoch, event.evaluated_updates);
   summary_columns_ = cells_of(summary.substr(0, summary.find('\n'))).size();
   core::write_file_atomically(path, summary, /*durable=*/true, files_);
   // A full disk or a kill may have left half a line: the next event must not be glued to it.
@@ -201,6 +206,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   for (size_t i = 0; i < std::min(metrics.size(), event.metrics.size()); ++i) {
     if (!std::isnan(event.metrics[i].value)) metrics[i] = evaluated(event.metrics[i].value);
   }
+  const auto measured = [&](std::string text) { return event.is_inside ? std::string() : text; };
   const core::Spread& update = event.times.update;
   const std::vector<std::string> cells = {format("{}", event.epoch + 1),
                                           format("{:.6f}", event.train_loss),
@@ -210,32 +216,33 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
                                           format("{}", event.images),
                                           event.is_best ? "1" : "0",
                                           format("{}", event.bad_images),
-                                          format("{:.3f}", event.train_seconds),
+                                          measured(format("{:.3f}", event.train_seconds)),
                                           format("{:.3f}", event.eval_seconds),
-                                          format("{:.1f}", event.images_per_second),
-                                          format("{:.4f}", event.data_wait_share),
-                                          format("{:.6f}", update.mean_seconds),
-                                          format("{:.6f}", update.p95_seconds),
-                                          format("{:.6f}", update.max_seconds),
-                                          format("{:.4f}", exchange_share(event.ranks))};
+                                          measured(format("{:.1f}", event.images_per_second)),
+                                          measured(format("{:.4f}", event.data_wait_share)),
+                                          measured(format("{:.6f}", update.mean_seconds)),
+                                          measured(format("{:.6f}", update.p95_seconds)),
+                                          measured(format("{:.6f}", update.max_seconds)),
+                                          measured(format("{:.4f}", exchange_share(event.ranks)))};
   std::string row = summary_row(cells, metrics);
   row.append(summary_columns_ - std::min(summary_columns_, cells.size() + metrics.size()), ',');  // of older programs
   core::append_file(run_dir_ + "/summary.csv", row + "\n", /*durable=*/true, files_);
   const std::optional<int64_t> allocated = core::read_allocated_bytes();
-  Json line = {{"event", "epoch"},
+  Json line = {{"event", event.is_inside ? "evaluation" : "epoch"},
                {"epoch", event.epoch + 1},
                {"updates", event.updates},
-               {"cut_short", event.is_cut_short},
                {"train_loss", event.train_loss},
                {"eval_loss", event.has_eval ? Json(event.eval_loss) : Json(nullptr)},
-               {"best", event.is_best},
-               {"resident_bytes", core::read_process_memory().resident_bytes},
-               {"allocated_bytes", allocated ? Json(*allocated + event.working_bytes) : Json(nullptr)},
-               {"images_per_second", event.images_per_second},
-               {"data_wait_share", event.data_wait_share},
-               {"mfu", optional_number(engine::utilization(start_.compute, event.images_per_second))}};
+               {"best", event.is_best}};
   for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;
   for (const engine::Metric& metric : event.metrics) line["eval_" + metric.name] = metric.value;
+  if (event.is_inside) return append_event(line);
+  line["cut_short"] = event.is_cut_short;
+  line["resident_bytes"] = core::read_process_memory().resident_bytes;
+  line["allocated_bytes"] = allocated ? Json(*allocated + event.working_bytes) : Json(nullptr);
+  line["images_per_second"] = event.images_per_second;
+  line["data_wait_share"] = event.data_wait_share;
+  line["mfu"] = optional_number(engine::utilization(start_.compute, event.images_per_second));
   line["times"] = time_json(event.times);
   line["ranks"] = ranks_json(event.ranks);
   add_findings(event.found, line);
@@ -252,19 +259,23 @@ void RunFiles::on_checkpoint(const engine::CheckpointEvent& event) {
 }
 
 void RunFiles::on_finish(const engine::FinishEvent& event) {
-  const Json fields = {{"reason", engine::reason_text(event.reason, event.signal_name)},
-                       {"updates", event.updates},
-                       {"epochs_done", event.epochs_done},
-                       {"best_value", event.best_value},
-                       {"best_epoch", event.best_epoch + 1},
-                       {"checkpoint", event.checkpoint},
-                       {"elapsed_seconds", event.elapsed_seconds}};
+  Json fields = {{"reason", engine::reason_text(event.reason, event.signal_name)},
+                 {"updates", event.updates},
+                 {"epochs_done", event.epochs_done},
+                 {"best_value", event.best_value},
+                 {"best_epoch", event.best_epoch + 1},
+                 {"best_updates", event.best_updates},
+                 {"checkpoint", event.checkpoint},
+                 {"elapsed_seconds", event.elapsed_seconds}};
+  if (event.averaged > 0) {
+    fields["averaged"] = event.averaged;
+    fields["average_value"] = optional_number(event.average_value);
+  }
   Json line = {{"event", "finish"}};
   line.update(fields);
   append_event(line);
   is_training_ = false;
-  const bool continues = event.reason == engine::StopReason::signal || event.reason == engine::StopReason::max_time;
-  write_status(continues ? "stopped" : "finished", fields);
+  write_status(engine::continues(event.reason) ? "stopped" : "finished", fields);
 }
 
 void RunFiles::append_event(Json event) const {

@@ -42,9 +42,11 @@ class RunFiles : public engine::Observer {
 /// First line of summary.csv. timm's columns first; eight columns are clocks, which a resumed run does not repeat. The
 /// first two metrics of the task stand before the learning rate, the others at the end.
 std::string summary_header(const std::vector<engine::Metric>& metrics);
-/// The rows of a summary.csv that belong to the first `epochs_done` epochs, under `header`, to which columns are added
-/// that only the file has; values stay under the names that they had. A half-written last line is dropped. Epochs count
-/// from 1; rows of a file that counts from 0, as older programs wrote it, are numbered again.
-std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done);
+/// The rows of a summary.csv that belong to the first `epochs_done` epochs, and those of evaluations inside the next
+/// one up to `evaluated_updates`, under `header`, to which columns are added that only the file has; values stay under
+/// the names that they had. A half-written last line is dropped. Epochs count from 1; rows of a file that counts from
+/// 0, as older programs wrote it, are numbered again.
+std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done,
+                          int64_t evaluated_updates = -1);
 
 }  // namespace stoker::observe

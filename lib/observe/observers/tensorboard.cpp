@@ -103,12 +103,15 @@ void TensorBoardFile::on_report(const engine::ReportEvent& event) {
 }
 
 void TensorBoardFile::on_epoch(const engine::EpochEvent& event) {
-  std::vector<Scalar> scalars = {{"epoch/number", static_cast<double>(event.epoch + 1)},
-                                 {"epoch/train_loss", event.train_loss},
-                                 {"epoch/images_per_second", event.images_per_second},
-                                 {"epoch/data_wait_share", event.data_wait_share}};
-  add_times(event.times, "epoch_time/", scalars);
-  add_ranks(event.ranks, "epoch/", scalars);
+  std::vector<Scalar> scalars;
+  if (!event.is_inside) {
+    scalars = {{"epoch/number", static_cast<double>(event.epoch + 1)},
+               {"epoch/train_loss", event.train_loss},
+               {"epoch/images_per_second", event.images_per_second},
+               {"epoch/data_wait_share", event.data_wait_share}};
+    add_times(event.times, "epoch_time/", scalars);
+    add_ranks(event.ranks, "epoch/", scalars);
+  }
   if (event.has_eval) {
     scalars.push_back({"eval/loss", event.eval_loss});
     for (const engine::Metric& metric : event.metrics) scalars.push_back({"eval/" + metric.name, metric.value});

@@ -59,7 +59,7 @@ std::string batch_text(const RunRecord& run) {
 
 std::string progress_text(const RunRecord& run) {
   const std::string planned = run.option("epochs");
-  return format("{}{}", run.epoch_rows.size(), planned.empty() ? "" : " of " + planned);
+  return format("{}{}", epochs_in(run), planned.empty() ? "" : " of " + planned);
 }
 
 /// A cell of summary.csv for people: "65.03 %".
@@ -76,7 +76,7 @@ std::string result_table(const RunRecord& run) {
   if (run.epoch_rows.empty()) return "";
   const std::vector<std::string>& last = run.epoch_rows.back();
   const std::string last_epoch = cell_of(run, last, "epoch");
-  const bool has_two = best && format("{}", best->epoch) != last_epoch;
+  const bool has_two = best && best->row + 1 != run.epoch_rows.size();
   const std::vector<std::string>& first = best ? run.epoch_rows[best->row] : last;
   std::string rows = format("<tr><td></td><th scope=\"col\" class=\"n\">{} epoch, {}</th>", best ? "best" : "last",
                             escape_html(cell_of(run, first, "epoch")));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 
 #include "core/error.h"
@@ -44,7 +45,7 @@ class EventReader {
     if (kind == "checkpoint") record_.checkpoint_seconds += event.value("seconds", 0.0);
     if (kind == "finish") {
       const std::string reason = event.value("reason", "");
-      const bool continues = reason.rfind("signal:", 0) == 0 || reason == "max-time";
+      const bool continues = reason.rfind("signal:", 0) == 0 || reason == "max-time" || reason == "job-end";
       record_.state = (continues ? "stopped (" : "finished (") + reason + ")";
     }
   }
@@ -157,6 +158,15 @@ std::string RunRecord::option(const std::string& name) const {
     if (key == name) return value;
   }
   return "";
+}
+
+int64_t epochs_in(const RunRecord& run) {
+  const auto epoch = std::find(run.epoch_columns.begin(), run.epoch_columns.end(), "epoch") - run.epoch_columns.begin();
+  std::set<std::string> epochs;
+  for (const std::vector<std::string>& row : run.epoch_rows) {
+    if (static_cast<size_t>(epoch) < row.size()) epochs.insert(row[static_cast<size_t>(epoch)]);
+  }
+  return static_cast<int64_t>(epochs.size());
 }
 
 std::optional<BestEpoch> best_epoch(const RunRecord& run) {

@@ -124,6 +124,9 @@ struct RunRecord {
   std::string option(const std::string& name) const;  ///< "" when there is none
 };
 
+/// Epochs with rows: there is one for each evaluation inside an epoch, too.
+int64_t epochs_in(const RunRecord& run);
+
 /// The epoch that a run is judged by, and its result.
 struct BestEpoch {
   std::string metric;  ///< that of --eval-metric, as a column of summary.csv without "eval_"

@@ -151,7 +151,7 @@ ListedRun list_run(const std::string& path, int64_t now) {
     if (core::file_exists(run.path + "/summary.csv")) read_summary(record, 1);
   });
   run.epochs = std::atoll(record.option("epochs").c_str());
-  if (run.epochs_done < 0) run.epochs_done = static_cast<int64_t>(record.epoch_rows.size());
+  if (run.epochs_done < 0) run.epochs_done = epochs_in(record);
   take_best(run);
   const auto speeds = record.by_epoch.find("images_per_second");
   if (run.images_per_second < 0 && speeds != record.by_epoch.end()) run.images_per_second = speeds->second.y.back();

@@ -132,8 +132,11 @@ class Children {
   size_t ended_ = 0;
 };
 
+/// The signal that stops ranks, which have no terminal, as `name` has stopped the command.
 int signal_number_of(const std::string& name) {
-  return name == "INT" ? SIGINT : name == "USR1" ? SIGUSR1 : name == "HUP" ? SIGTERM : SIGTERM;
+  const int number = core::stop_signal_number(name);
+  const bool is_known = number == SIGINT || number == SIGUSR1 || core::is_added_stop_signal(number);
+  return is_known ? number : SIGTERM;
 }
 
 std::string end_of(int rank, const Child& child) {

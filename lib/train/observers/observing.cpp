@@ -2,13 +2,17 @@
 #include "train/observers/observing.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "config/table/parse_value.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/stop_signal.h"
 #include "engine/device/device.h"
 #include "engine/probe/compute_probe.h"
 #include "engine/probe/launch_overhead.h"
@@ -42,6 +46,58 @@ RunObservers::RunObservers(const ObservedRun& run, const std::string& run_dir, o
 engine::Observer& RunObservers::observer() {
   if (hook_) return *hook_;
   return observers_;
+}
+
+namespace {
+
+constexpr double kUnmeasured = 60;  // seconds, for a save that nobody has seen
+constexpr double kWrapUp = 5;       // to write the last files, and to end
+constexpr const char* kVariable = "SLURM_JOB_END_TIME";
+
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+JobEnd::JobEnd(double end) : end_(end) { request_stop(); }
+
+std::string JobEnd::text() const {
+  return core::format("the job ends at {} ({}): the run saves and stops before",
+                      core::utc_text(static_cast<int64_t>(end_)), kVariable);
+}
+
+double JobEnd::reserve(double left) const {
+  const double wanted = slowest_save_ < 0 ? kUnmeasured : 2 * slowest_save_ + slowest_update_ + kWrapUp;
+  return std::min(wanted, left / 2);
+}
+
+void JobEnd::request_stop() const {
+  const double left = end_ - now(), kept = reserve(left);
+  core::request_stop_in(left - kept);
+  core::log_debug("the run stops {:.1f} s before the end of the job, in {:.1f} s", kept, left - kept);
+}
+
+void JobEnd::on_update(const engine::UpdateEvent&) {
+  const auto at = std::chrono::steady_clock::now();
+  if (last_update_.time_since_epoch().count() > 0) {
+    slowest_update_ = std::max(slowest_update_, std::chrono::duration<double>(at - last_update_).count());
+  }
+  last_update_ = at;
+}
+
+void JobEnd::on_checkpoint(const engine::CheckpointEvent& event) {
+  slowest_save_ = std::max(slowest_save_, event.seconds + event.stall_seconds);
+  last_update_ = {};  // what came in between was no update
+  request_stop();
+}
+
+std::unique_ptr<JobEnd> job_end_of_environment() {
+  const char* const text = std::getenv(kVariable);
+  int64_t end = 0;
+  if (text == nullptr || !config::read_integer(text, 1, std::numeric_limits<int64_t>::max(), end).empty())
+    return nullptr;
+  if (static_cast<double>(end) > now()) return std::make_unique<JobEnd>(static_cast<double>(end));
+  core::log_warning("{} is {}, which has passed: it is of another job, and not used", kVariable, core::utc_text(end));
+  return nullptr;
 }
 
 SplitOverlapWarning::SplitOverlapWarning(std::shared_ptr<const data::Source> training,

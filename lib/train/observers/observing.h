@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that watches a training run: observers (files, pictures, progress), and what examines it between updates.
+// All that watches a training run: observers (files, pictures, progress), what examines it between updates, and the end
+// of its job.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,5 +116,33 @@ class RunObservers {
   engine::Observers observers_;
   std::unique_ptr<engine::Observer> hook_;  ///< in front of observers_; nullptr: none
 };
+
+/// The end of a batch job, where it is known: requests a stop before, as a signal would, so that it also ends a scan or
+/// an evaluation. What has to be left is measured: the slowest save, twice, since the one before may be under way, and
+/// the slowest update. One thread.
+class JobEnd : public engine::Observer {
+ public:
+  /// `end`: seconds since 1970.
+  explicit JobEnd(double end);
+  JobEnd(const JobEnd&) = delete;
+  JobEnd& operator=(const JobEnd&) = delete;
+
+  std::string text() const;  ///< for the first screen
+  /// Seconds before the end at which the run stops, `left` of them being left.
+  double reserve(double left) const;
+
+  void on_update(const engine::UpdateEvent& event) override;
+  void on_checkpoint(const engine::CheckpointEvent& event) override;
+
+ private:
+  void request_stop() const;
+
+  const double end_;
+  double slowest_save_ = -1, slowest_update_ = 0;  ///< seconds; -1: none yet
+  std::chrono::steady_clock::time_point last_update_{};
+};
+
+/// nullptr: the environment names no end, or one that has passed.
+std::unique_ptr<JobEnd> job_end_of_environment();
 
 }  // namespace stoker::train

@@ -4,19 +4,23 @@
 #include <algorithm>
 
 #include <cmath>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/file.h"
 #include "engine/device/device.h"
 #include "engine/step/recompute.h"
 #include "model/buffers.h"
 #include "model/freeze.h"
+#include "model/layers/batch_norm.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
 #include "train/setup/network_file.h"
 #include "train/setup/run_directory.h"
 #include "weights/load/pretrained.h"
+#include "weights/names/known_weights.h"
 
 namespace stoker::train {
 namespace {
@@ -35,16 +39,24 @@ void refuse_training_beyond_memory(const config::ResolvedOptions& options, const
       deploy::kSmallerModel);
 }
 
-/// The parameters that are not frozen. Each layer learns with `layer_decay` of the rate of the layer after it (Clark
-/// et al. 2020, "ELECTRA"). Layers, and which parameters decay, are timm's.
-std::vector<optim::NamedParameter> learning_parameters(const model::ImageModel& model, double layer_decay) {
+/// The parameters that learn, some of them later. Each layer learns with `layer_decay` of the rate of the layer after
+/// it (Clark et al. 2020, "ELECTRA"), all but the classifier with `backbone_lr` of that. Layers, and which parameters
+/// decay, are timm's. What is frozen for a time is built thawed, which takes more memory and time; Updater freezes it.
+std::vector<optim::NamedParameter> learning_parameters(model::ImageModel& model,
+                                                       const config::ResolvedOptions& options) {
+  const double layer_decay = options.optim.layer_decay, backbone_lr = options.optim.backbone_lr;
+  const bool thaws = options.model.freeze_for.unit != config::Interval::Unit::never;
   std::vector<optim::NamedParameter> parameters;
-  for (const auto& item : model.named_parameters()) {
-    if (!item.value().requires_grad()) continue;
+  for (auto& item : model.named_parameters()) {
+    const bool is_frozen = !item.value().requires_grad();
+    if (is_frozen && !thaws) continue;
+    item.value().set_requires_grad(true);
     const int64_t layers_after = layer_decay == 1 ? 0 : model.layer_count() - 1 - model.layer_of(item.key());
-    parameters.push_back(
-        {item.key(), item.value(), std::pow(layer_decay, static_cast<double>(layers_after)), model.decays(item.key())});
+    const double share = backbone_lr != 1 && model.is_in_backbone(item.key()) ? backbone_lr : 1;
+    parameters.push_back({item.key(), item.value(), share * std::pow(layer_decay, static_cast<double>(layers_after)),
+                          model.decays(item.key()), is_frozen});
   }
+  if (thaws) model::rest_frozen_norms(model);
   return parameters;
 }
 
@@ -87,9 +99,25 @@ void require_model_for(const config::ResolvedOptions& options, const data::Sourc
 
 namespace {
 
+/// Options of batch norms that the network lacks are an error.
+void set_up_norms(const model::ImageModel& model, const config::ResolvedModelOptions& options) {
+  const auto norms = model::batch_norms_of(model);
+  const char* const asked = options.sync_bn ? "--sync-bn" : options.precise_bn > 0 ? "--precise-bn" : "--bn-momentum";
+  if (norms.empty() && (options.sync_bn || options.precise_bn > 0 || options.bn_momentum > 0)) {
+    throw core::Error(core::ErrorKind::config,
+                      core::format("{}: {} has no batch norm that is known here", asked, options.model),
+                      core::format("leave {} out, or choose another --model", asked));
+  }
+  for (const auto& norm : norms) {
+    if (options.bn_momentum > 0) norm->options.momentum(options.bn_momentum);
+  }
+}
+
 /// Freezes parameters, and marks stages that are recomputed in the backward pass.
 void prepare_to_learn(model::ImageModel& model, const config::ResolvedModelOptions& options) {
-  model::freeze(model, options.freeze);
+  const bool takes_backbone = options.freeze.empty() && options.freeze_for.unit != config::Interval::Unit::never;
+  takes_backbone ? model::freeze_backbone(model) : model::freeze(model, options.freeze);
+  set_up_norms(model, options);
   if (options.grad_checkpointing) model.set_stage_runner(engine::run_and_recompute);
 }
 
@@ -125,6 +153,39 @@ std::vector<int64_t> rows_by_name(const std::vector<std::string>& theirs, const 
   return none && theirs.size() == ours.size() ? std::vector<int64_t>() : rows;
 }
 
+namespace {
+
+/// Whether --init-from names weights, which are looked for, and not a place.
+bool is_name_of_weights(const std::string& text, const std::string& file) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) return true;  // of several files
+  return !core::file_exists(file) && text[0] != '/' && text[0] != '.' && std::count(text.begin(), text.end(), '/') < 2;
+}
+
+engine::StartingWeights load_starting_weights(model::ImageModel& model, const config::ResolvedModelOptions& options,
+                                              const std::vector<std::string>& classes) {
+  const bool is_file = model::is_network_file(options.model);  // weights come under the names that it has
+  const std::string network = is_file ? "the network" : options.model;
+  const bool is_default = options.init_from == config::kDefaultWeights;
+  const std::string& usual = model.backbones().empty() ? network : options.backbone;
+  const std::string name = is_default ? usual : options.init_from, file = starting_weights(name);
+  weights::StartOptions start{options.fresh_head, options.init_norm_eps, options.same_padding, {}};
+  weights::LoadedWeights loaded;
+  if (is_default || is_name_of_weights(name, file)) {
+    loaded = weights::load_by_name(model, network, options.backbone, name, start);
+  } else {
+    start.head_rows = rows_by_name(classes_beside(file), classes);
+    const weights::WeightFile opened = weights::open_weight_file(file);
+    loaded = {file, opened.sha256(), weights::load_pretrained(model, network, options.backbone, opened, start)};
+    const std::string mismatch = weights::mismatch_of_name(file, loaded.sha256);
+    if (!mismatch.empty()) core::log_warning("{}: {}", core::printable(file), mismatch);
+  }
+  for (const std::string& line : loaded.report) core::log_info("starting weights: {}", line);
+  return {loaded.file, loaded.sha256};
+}
+
+}  // namespace
+
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes,
                               const std::vector<std::string>& classes) {
   require_one_copy_of_network(options);
@@ -133,20 +194,12 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
   learner.model = build_model(options, device);
   if (device.is_cpu()) refuse_training_beyond_memory(options, *learner.model);
   if (!options.model.init_from.empty() && !resumes) {
-    const bool is_file = model::is_network_file(options.model.model);  // weights come under the names that it has
-    const std::string weights = starting_weights(options.model.init_from);
-    weights::StartOptions start{options.model.fresh_head, options.model.init_norm_eps, options.model.same_padding, {}};
-    start.head_rows = rows_by_name(classes_beside(weights), classes);
-    for (const std::string& line : weights::load_pretrained(
-             *learner.model, is_file ? "the network" : options.model.model, options.model.backbone, weights, start)) {
-      core::log_info("starting weights: {}", line);
-    }
+    learner.started_from = load_starting_weights(*learner.model, options.model, classes);
   }
   prepare_to_learn(*learner.model, options.model);
   // Those of a network from a file belong to LibTorch's module there.
   if (!model::is_network_file(options.model.model)) model::join_buffers(*learner.model);
-  learner.optimizer =
-      std::make_unique<optim::Optimizer>(learning_parameters(*learner.model, options.optim.layer_decay), options.optim);
+  learner.optimizer = std::make_unique<optim::Optimizer>(learning_parameters(*learner.model, options), options.optim);
   optim::GradScalerSettings scaling;
   scaling.enabled = options.precision.amp && options.precision.amp_dtype == config::AmpDtype::float16;
   scaling.init_scale = options.precision.init_scale;

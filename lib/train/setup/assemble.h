@@ -76,6 +76,8 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions&
 
 engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader);
 /// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.
+/// Checkpoints that stay, in updates.
+engine::Checkpoints::Kept kept_checkpoints(const config::ResolvedOptions& options, const engine::EpochPlan& plan);
 engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before);
 engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions& options, const std::string& directory);
 /// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
@@ -86,7 +88,9 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
 std::string augment_text(const config::ResolvedOptions& options, const data::Source& train,
                          const engine::MixSettings& mix);
 engine::UpdateSettings update_settings(const config::ResolvedOptions& options, const engine::Precision& precision);
-engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options, const engine::Precision& precision);
+/// Without `updates_per_epoch` nothing is frozen for a time: for measurements.
+engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options, const engine::Precision& precision,
+                                         int64_t updates_per_epoch = 0);
 engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before);
 

@@ -277,14 +277,30 @@ config::Interval in_updates(config::Interval interval, int64_t updates_per_epoch
   return config::Interval::updates(std::max(1.0, updates));
 }
 
+/// An interval of epochs or updates in updates; 0: never, or by the clock.
+int64_t updates_of(const config::Interval& interval, int64_t updates_per_epoch) {
+  const bool by_epochs = interval.unit == config::Interval::Unit::epochs;
+  if (!by_epochs && interval.unit != config::Interval::Unit::updates) return 0;
+  return std::llround(interval.amount) * (by_epochs ? updates_per_epoch : 1);
+}
+
 }  // namespace
+
+engine::Checkpoints::Kept kept_checkpoints(const config::ResolvedOptions& options, const engine::EpochPlan& plan) {
+  return {updates_of(options.run.keep_every, plan.updates()), options.run.average_last,
+          updates_of(options.run.save_every, plan.updates())};
+}
 
 engine::UpdateSettings update_settings(const config::ResolvedOptions& options, const engine::Precision& precision) {
   return {precision, options.optim.clip_grad, options.optim.clip_mode};
 }
 
-engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options, const engine::Precision& precision) {
+engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options, const engine::Precision& precision,
+                                         int64_t updates_per_epoch) {
   const config::ResolvedAugmentOptions& augment = options.augment;
+  const config::Interval& frozen = options.model.freeze_for;
+  const auto per_unit = static_cast<double>(frozen.unit == config::Interval::Unit::epochs ? updates_per_epoch : 1);
+  const bool thaws = frozen.unit != config::Interval::Unit::never && updates_per_epoch > 0;
   return {
       update_settings(options, precision),
       {augment.mixup_alpha, augment.cutmix_alpha, augment.mixup_prob, augment.mixup_switch_prob, options.train.seed},
@@ -292,6 +308,8 @@ engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options,
       options.train.auto_micro_batch,
       order_of(options.device.exchange),
       options.device.overlap_exchange && !options.model.grad_checkpointing,
+      thaws ? std::max<int64_t>(1, std::llround(frozen.amount * per_unit)) : 0,
+      options.model.sync_bn,
       options.device.graphs == config::Graphs::on};
 }
 
@@ -300,12 +318,21 @@ engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options,
   engine::TrainerSettings settings;
   settings.plan = plan;
   settings.limits = limits_of(options, seconds_before);
-  settings.updater = updater_settings(options, precision);
+  settings.updater = updater_settings(options, precision, plan.updates());
   settings.eval_metric = options.train.eval_metric;
   settings.min_delta = options.train.min_delta;
   settings.tta = options.train.tta;
   settings.val_every = options.train.val_every;
+  if (settings.val_every.unit == config::Interval::Unit::epochs && settings.val_every.amount < 1) {
+    settings.val_every = config::Interval::updates(settings.val_every.amount * static_cast<double>(plan.updates()));
+  }
+  settings.can_validate = options.data.val_split != config::kNoValidation;
   settings.save_every = options.run.save_every;
+  settings.statistics_images = options.model.precise_bn;
+  if (const int64_t every = updates_of(options.run.keep_every, plan.updates()); every > 0) {
+    settings.keep_every = config::Interval::updates(static_cast<double>(every));
+  }
+  settings.averages = options.run.average_last > 0;
   settings.report_every = in_updates(options.run.report_every, plan.updates());
   settings.telemetry.digest_every = options.run.digest_every;
   settings.telemetry.tries_graphs = !options.device.graphs;

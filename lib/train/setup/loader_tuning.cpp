@@ -103,7 +103,7 @@ Caches add_caches(Settings& settings, const core::MachineFacts& machine, data::D
     return plan;
   };
   const data::CachePlan train = add_cache("training", datasets.train);
-  add_cache("validation", datasets.val);
+  if (datasets.has_validation) add_cache("validation", datasets.val);
   settings.learn(&config::Facts::cache, {train.tier, train.reason});
   return caches;
 }

@@ -36,7 +36,7 @@ void use_network_file_of_run(const std::string& checkpoint, const core::Json& ma
 
 /// `ranks`: that train together; counts where the bits depend on it.
 engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                                int64_t ranks = 1);
+                                const engine::StartingWeights& started_from, int64_t ranks = 1);
 
 /// This program, LibTorch and the processor, as names and texts: bits are promised where all of them are the same.
 core::Json program_facts(const config::ResolvedOptions& options);

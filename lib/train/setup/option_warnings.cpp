@@ -107,7 +107,8 @@ std::vector<std::string> lint_options(const config::Configuration& given, const 
     warnings.push_back(format("--batch-size {} is more than the {} training samples: an update has all of them",
                               options.loader.batch_size, facts.train_images));
   }
-  if (const std::string warning = metric_warning(options, *datasets.val); !warning.empty()) warnings.push_back(warning);
+  const std::string warning = datasets.has_validation ? metric_warning(options, *datasets.val) : "";
+  if (!warning.empty()) warnings.push_back(warning);
   const auto [mean, deviation] = normalisation_beside(starting_weights(options.model.init_from));
   if (mean.size() == data.mean.size() && (mean != data.mean || deviation != data.std)) {
     const auto list = [](const std::vector<double>& values) {

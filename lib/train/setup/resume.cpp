@@ -115,11 +115,28 @@ std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epo
   return Extension{before, epochs, warmup == config::short_warmup(before)};
 }
 
+std::vector<std::string> free_before_cooldown(const std::string& checkpoint, const config::ResolvedOptions& own) {
+  using Kind = config::ScheduleKind;
+  if (own.schedule.sched != Kind::wsd) return {};
+  SavedOptions saved(engine::read_manifest(checkpoint).extra);
+  const config::Options& o = saved.options();
+  const std::optional<Kind> sched = saved.value_of(saved.options().schedule.sched);
+  const auto epochs = static_cast<double>(saved.value_of(saved.options().train.epochs).value_or(0));
+  const double cooldown = saved.value_of(saved.options().schedule.cooldown).value_or(0);
+  const engine::RunProgress at = engine::read_progress(checkpoint);
+  const auto done = static_cast<double>(at.epoch + (at.update_in_epoch > 0 ? 1 : 0));
+  const bool is_before_theirs = sched == Kind::constant || (sched == Kind::wsd && done <= epochs - cooldown);
+  const bool is_before_own = done <= static_cast<double>(own.train.epochs) - own.schedule.cooldown;
+  if (!is_before_theirs || !is_before_own) return {};
+  const config::Table table(saved.options());
+  return {table.row_of(o.train.epochs).name, table.row_of(o.schedule.sched).name,
+          table.row_of(o.schedule.cooldown).name, table.row_of(o.schedule.min_lr).name};
+}
+
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
-                      const std::optional<Extension>& extension) {
+                      const std::optional<Extension>& extension, std::vector<std::string> free) {
   config::Options options;
   const config::Table table(options);
-  std::vector<std::string> free;
   if (extension) free.push_back(table.row_of(options.train.epochs).name);
   if (extension && extension->had_short_warmup) free.push_back(table.row_of(options.schedule.warmup_epochs).name);
   const std::vector<std::string> differences = checkpoints.differences(path, free);

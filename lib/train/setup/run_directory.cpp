@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/text/json.h"
 #include "engine/saved/saved_model.h"
+#include "weights/names/known_weights.h"
 
 namespace stoker::train {
 
@@ -53,11 +54,8 @@ std::string starting_weights(const std::string& path) {
   if (!fs::is_directory(path)) return path;
   const bool is_ours = core::file_exists(path + "/manifest.json") || core::file_exists(path + "/checkpoints");
   if (is_ours) return engine::evaluated_weights(engine::find_checkpoint(path, "best"));
-  for (const char* const name :
-       {"/model.safetensors.index.json", "/model.safetensors", "/pytorch_model.bin.index.json", "/pytorch_model.bin"}) {
-    if (core::file_exists(path + name)) return path + name;
-  }
-  return path;
+  const std::string found = weights::weights_of_folder(path);
+  return found.empty() ? path : found;
 }
 
 namespace {
@@ -67,7 +65,7 @@ constexpr uint64_t kMaxRecordBytes = 64 << 20;
 /// A JSON file beside weights; null where there is none that can be read.
 core::Json record_beside(const std::string& weights, const char* name) {
   const std::string path = (fs::path(weights).parent_path() / name).string();
-  if (weights.empty() || !core::file_exists(path)) return nullptr;
+  if (!core::file_exists(weights) || !core::file_exists(path)) return nullptr;  // the name of weights is no path
   try {
     return core::parse_json(core::read_file(path, kMaxRecordBytes), path);
   } catch (const core::Error&) {

@@ -34,8 +34,8 @@ std::string numbered_directory(const std::string& path, bool make);
 std::string set_run_aside(const std::string& path);
 
 /// The file that --init-from means: `path` itself; of a run directory or a checkpoint the weights that are evaluated
-/// (the best checkpoint's, averaged ones where there are any); of any other folder with model.safetensors, or the index
-/// of several such files, that. A folder without any is returned as it is. Throws Error{no_input} for a run without a
+/// (the best checkpoint's, averaged ones where there are any); of a folder of Hugging Face's layout the weights in it.
+/// Anything else, also the name of weights, is returned as it is. Throws Error{no_input} for a run without a
 /// checkpoint.
 std::string starting_weights(const std::string& path);
 /// The class names of the run whose checkpoint a file of weights belongs to; empty: it belongs to none.

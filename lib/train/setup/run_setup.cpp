@@ -249,6 +249,7 @@ void refuse_unequal_ranks(const JoinedRanks& ranks, const engine::RunIdentity& i
     values.emplace_back("--" + option.name, option.value);
   }
   values.emplace_back("the data", identity.data_fingerprint);
+  values.emplace_back("SHA-256 of the starting weights", identity.started_from.sha256);
   values.emplace_back("CPU threads inside one operation", std::to_string(identity.threads));
   ranks.refuse_differences(values);
 }

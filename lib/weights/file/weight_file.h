@@ -52,6 +52,8 @@ class WeightFile {
   /// Reads all of a storage: storages[i].bytes bytes. Throws Error{data} where the content does not fit its checksum or
   /// does not inflate to its size, {io} when the disk fails.
   void read_storage(size_t storage, void* bytes) const;
+  /// The file's digest as sha256sum prints it; with several files, that of their digests one after the other.
+  std::string sha256() const;
 };
 
 /// Throws Error{no_input} when the file cannot be read, {data} with the reason for all that is not a state dict.

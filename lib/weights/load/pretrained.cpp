@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "weights/file/weight_file.h"
 #include "weights/load/fitting.h"
+#include "weights/names/known_weights.h"
 #include "weights/names/name_plan.h"
 
 namespace stoker::weights {
@@ -136,6 +137,65 @@ PretrainedReport load_pretrained(model::ImageModel& model, const std::string& ne
     for (auto& [target, value] : one.values) target.tensor.copy_(value);
   }
   return report_of(path, file, plan, fitted[0], recipients.size(), start);
+}
+
+namespace {
+
+[[noreturn]] void refuse_name(const std::string& name, const std::string& network, const LocalWeights& local,
+                              std::vector<std::string> passed_over) {
+  for (const std::string& path : local.unfinished) passed_over.push_back(printable(path) + ": an unfinished download");
+  const std::string folders = core::list_text(local.folders, local.folders.size());
+  const bool is_folder = local.folders.size() == 1 && local.folders[0] == name;
+  const bool is_path = ends_as_weights(name) || name.find('/') != std::string::npos;
+  std::string message =
+      is_folder ? format("no weights that fit {} in {}", network, printable(name))
+      : is_path ? format("cannot read {}: No such file or directory", printable(name))
+                : format("no weights of {}{}", printable(name), name == network ? "" : " that fit " + network);
+  if (!is_folder) message += format("; looked into {}", folders.empty() ? "no folder: HOME is not set" : folders);
+  for (const std::string& file : passed_over) message += "\n  passed over " + file;
+  const std::vector<std::string> ways = is_folder ? std::vector<std::string>() : ways_to_fetch(name, network);
+  std::string hint = "name a file, a folder or a run of train; train list weights prints where networks have some";
+  if (!ways.empty()) {
+    hint = "nothing is downloaded here; fetch one elsewhere and put it into ";
+    const std::string folder = local.folders.empty() ? "$STOKER_WEIGHTS" : local.folders[0];
+    hint += folder.substr(0, folder.rfind(" (absent)")) + ", or name it:";
+    for (const std::string& way : ways) hint += "\n    " + way;
+  }
+  throw core::Error(core::ErrorKind::no_input, message, hint);
+}
+
+bool is_fault_of_file(core::ErrorKind kind) {
+  using Kind = core::ErrorKind;
+  return kind == Kind::data || kind == Kind::no_input || kind == Kind::permission || kind == Kind::io;
+}
+
+}  // namespace
+
+LoadedWeights load_by_name(model::ImageModel& model, const std::string& network, const std::string& backbone,
+                           const std::string& name, const StartOptions& start) {
+  const std::string& kind = model.backbones().empty() ? network : backbone;
+  const LocalWeights local = find_local_weights(name, kind);
+  LoadedWeights loaded;
+  std::vector<std::string> passed_over;
+  for (const std::string& path : local.files) {
+    try {
+      const WeightFile file = open_weight_file(path);
+      loaded.file = path;
+      loaded.sha256 = file.sha256();
+      const std::string mismatch = mismatch_of_name(path, loaded.sha256);
+      if (!mismatch.empty()) throw core::Error(core::ErrorKind::data, printable(path) + ": " + mismatch);
+      loaded.report = load_pretrained(model, network, backbone, file, start);
+    } catch (const core::Error& error) {
+      if (!is_fault_of_file(error.kind())) throw;
+      passed_over.emplace_back(error.what());
+      continue;
+    }
+    for (const std::string& file : passed_over) loaded.report.push_back("passed over " + file);
+    loaded.report.push_back(format("{} is {}: the newest that fits, of {}", printable(name), printable(path),
+                                   core::counted(static_cast<int64_t>(local.files.size()), "file")));
+    return loaded;
+  }
+  refuse_name(name, kind, local, std::move(passed_over));
 }
 
 namespace {

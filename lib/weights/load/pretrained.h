@@ -34,6 +34,17 @@ PretrainedReport load_pretrained(model::ImageModel& model, const std::string& ne
 PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
                                  const WeightFile& file, const StartOptions& start = {});
 
+/// The loaded file and the lines about it.
+struct LoadedWeights {
+  std::string file, sha256;
+  PretrainedReport report;
+};
+
+/// load_pretrained() from the newest file of this machine that has `name`, see find_local_weights(), and fits. Throws
+/// Error{no_input} with what was passed over, and how to fetch such weights.
+LoadedWeights load_by_name(model::ImageModel& model, const std::string& network, const std::string& backbone,
+                           const std::string& name, const StartOptions& start = {});
+
 // A file of weights as tensors to be written again: as they are, or as those of a network of ours.
 
 struct Conversion {

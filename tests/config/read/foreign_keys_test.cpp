@@ -125,13 +125,35 @@ TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
 TEST_F(ForeignKeysTest, WhatWouldChangeTheTrainingOfATimmFileIsAnError) {
   std::string text = kTimm;
   text.replace(text.find("vflip: 0.0"), 10, "vflip: 0.5");
-  text.replace(text.find("pretrained: false"), 17, "pretrained: true");
   const std::string path = directory_.write("wrong.yaml", text + "bce_loss: true\nsome_new_key: 3\n");
   const std::string message = parse_failure({"-c", path, "--data-dir", "x"}).message;
-  for (const char* const part : {"vflip: there is no such option", "bce_loss: there is no such option",
-                                 "write init_from: FILE", "unknown option \"some_new_key\""}) {
+  for (const char* const part :
+       {"vflip: there is no such option", "bce_loss: there is no such option", "unknown option \"some_new_key\""}) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
+}
+
+TEST_F(ForeignKeysTest, PretrainedIsTheNameOfWeights) {
+  const auto weights = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--data-dir", "x"});
+    return parsed(words)->options.model.init_from;
+  };
+  EXPECT_EQ(weights({"--pretrained"}), "default");
+  EXPECT_EQ(weights({"--pretrained", "-b", "8"}), "default");
+  EXPECT_EQ(weights({"--pretrained", "resnet50.a1_in1k"}), "resnet50.a1_in1k");
+  EXPECT_EQ(weights({"--pretrained", "false"}), "");
+  EXPECT_EQ(weights({"--weights", "DEFAULT"}), "default");
+  EXPECT_EQ(weights({"--weights", "ResNet50_Weights.IMAGENET1K_V2"}), "IMAGENET1K_V2");
+  EXPECT_EQ(weights({"-c", directory_.write("own.yaml", "pretrained: true\n")}), "default");
+  std::string timm = kTimm;
+  timm.replace(timm.find("pretrained: false"), 17, "pretrained: true");
+  const std::string model = timm.substr(timm.find("model: ") + 7);
+  const std::string name = model.substr(0, model.find('\n'));
+  EXPECT_EQ(weights({"-c", directory_.write("timm.yaml", timm)}),
+            name.find('.') == std::string::npos ? "default" : name);
+  EXPECT_EQ(weights({"-c", directory_.write("lightning.yaml",
+                                            "model:\n  class_path: a.B\n  init_args:\n    pretrained: true\n")}),
+            "default");
 }
 
 TEST_F(ForeignKeysTest, FlagsOfTorchvisionsScriptAreTaken) {

@@ -113,6 +113,11 @@ TEST(ReplicasChoiceTest, ThereIsOneForEachProcessAndARunKeepsItsNumber) {
               replicas_of({"--devices", "3"});
             }).message,
             "replicas 4 is not a multiple of devices 3: each computes as many");
+  EXPECT_EQ(fixtures::failure_of([&] {
+              resolution_of({"--devices", "2", "--sync-bn"}, facts);
+            }).message,
+            "sync-bn needs a process for each replica, but devices 2 compute 4: set devices 4, or leave it out");
+  EXPECT_EQ(replicas_of({"--devices", "4", "--sync-bn"}), 4);
 }
 
 TEST(WasAutomaticTest, HoldsOfWhatNobodyGaveWhateverBecameOfIt) {

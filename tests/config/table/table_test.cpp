@@ -194,7 +194,7 @@ TEST_F(TableTest, ReadingAnUnchosenAutomaticValueIsABug) { EXPECT_THROW(options_
 TEST_F(TableTest, WhatMayChangeOnResumeIsMarkedSo) {
   for (const char* name :
        {"run-dir", "num-workers", "prefetch-factor", "pin-memory", "save-every", "keep-last", "device", "threads",
-        "log-level", "max-updates", "max-time", "patience", "tta", "report-every", "data-dir"}) {
+        "log-level", "max-updates", "max-time", "patience", "report-every", "data-dir"}) {
     EXPECT_FALSE(table_.find(name)->training_relevant) << name;
   }
   for (const char* name : {"batch-size", "epochs", "lr", "seed", "model", "amp", "accumulation-steps", "hflip", "sched",

@@ -67,6 +67,7 @@ std::string other_value(Row& row) {
                                  "ta-wide",
                                  "float16",
                                  "debug",
+                                 "USR2",
                                  "plain"}) {
     if (row.assign(text).empty() && row.render() != before) return row.render();
   }

@@ -255,7 +255,14 @@ TEST(OpenDatasetsTest, WithoutAValidationSplitTheWayOutIsNamed) {
   EXPECT_EQ(error.what(),
             folder.path() + " has no validation split: none of val, validation, valid, test and t10k exists");
   EXPECT_EQ(error.hint(),
-            "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1");
+            "name one with --val-split, hold a part of the training images out with --val-fraction 0.1, or train "
+            "without validation with --val-split none");
+  config::DataOptions options = options_for(folder);
+  options.val_split = config::kNoValidation;
+  const Datasets alone = open_datasets(options);
+  EXPECT_FALSE(alone.has_validation);
+  EXPECT_EQ(alone.train->size(), 2);
+  EXPECT_EQ(alone.notes.back().rfind("validation: none (--val-split none): no checkpoint is the best", 0), 0u);
 }
 
 TEST(OpenDatasetsTest, AHeldOutPartDependsOnNamesAlone) {

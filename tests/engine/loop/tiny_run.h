@@ -116,6 +116,8 @@ struct TinyOptions {
   RunLimits limits{/*epochs=*/3, 0, 0, 0};
   config::Interval save_every = config::Interval::epochs(1);
   config::Interval val_every = config::Interval::epochs(1);
+  bool can_validate = true;
+  Checkpoints::Kept kept;
   MixSettings mix;
   TightMemory memory;
   bool auto_micro_batch = false;
@@ -223,6 +225,11 @@ class TinyRun {
     settings.limits = options_.limits;
     settings.telemetry.digest_every = options_.digest_every;
     settings.val_every = options_.val_every;
+    settings.can_validate = options_.can_validate;
+    if (options_.kept.every > 0)
+      settings.keep_every = config::Interval::updates(static_cast<double>(options_.kept.every));
+    settings.averages = options_.kept.average_last > 0;
+    checkpoints_.keep(options_.kept);
     settings.save_every = options_.save_every;
     settings.updater.mix = options_.mix;
     settings.updater.step.precision.device = options_.device;

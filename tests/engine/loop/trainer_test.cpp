@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/trainer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 
+#include "core/format.h"
 #include "loop/tiny_run.h"
 
 namespace stoker::engine {
 namespace {
 
 using namespace tiny_run;
+namespace fs = std::filesystem;
 
 TEST_F(TrainerTest, Learns) {
   TinyOptions options;
@@ -254,15 +258,26 @@ TEST_F(TrainerTest, StopsInsideEpochsLeaveNoTraceInTheStateThatARunEndsWith) {
   struct Case {
     const char* name;
     double lr;
-    int64_t val_every, ends_after, between_stops;
+    config::Interval val_every;
+    int64_t ends_after, between_stops;
   };
-  for (const Case& one : {Case{"learns", 0.05, 1, 12, 17}, Case{"rests", 0, 1, 5, 5}, Case{"every-second", 0, 2, 6, 5},
-                          Case{"every-third", 0, 3, 9, 13}}) {
+  const auto epochs = config::Interval::epochs, updates = config::Interval::updates;
+  for (const Case& one : {Case{"learns", 0.05, epochs(1), 12, 17}, Case{"rests", 0, epochs(1), 5, 5},
+                          Case{"every-second", 0, epochs(2), 6, 5}, Case{"every-third", 0, epochs(3), 9, 13},
+                          Case{"inside", 0, updates(4), 1, 3}, Case{"inside-at-stops", 0, updates(4), 1, 4},
+                          Case{"inside-learns", 0.05, updates(5), 12, 11}, Case{"quarters", 0, updates(3.25), 1, 2},
+                          Case{"plateau", 0.01, updates(3), 12, 7}}) {
     options.lr = one.lr;
-    options.val_every = config::Interval::epochs(static_cast<double>(one.val_every));
+    options.val_every = one.val_every;
     options.limits.max_updates = 0;
+    const bool has_plateau = std::string(one.name) == "plateau";
+    options.schedule.sched = has_plateau ? config::ScheduleKind::plateau : config::ScheduleKind::constant;
+    options.schedule.decay_rate = 0.5;
+    options.schedule.plateau_patience = 1;
+    options.limits.patience = has_plateau ? 0 : 4;
     TinyRun unbroken(folder_ / one.name, options);
     const FinishEvent finish = unbroken.go();
+    EXPECT_EQ(has_plateau, !read_progress(unbroken.checkpoints().files().newest_verified()).rate_cuts.empty());
     EXPECT_TRUE(one.lr > 0 || finish.epochs_done == one.ends_after) << one.name << " " << finish.epochs_done;
     const std::string folder = folder_ / (std::string(one.name) + "-stopped");
     for (int64_t limit = one.between_stops;; limit += one.between_stops) {
@@ -280,6 +295,126 @@ TEST_F(TrainerTest, StopsInsideEpochsLeaveNoTraceInTheStateThatARunEndsWith) {
       break;
     }
   }
+}
+
+/// The part of the row of each event that a resumed run repeats.
+std::vector<std::string> rows_of(const std::vector<EpochEvent>& events) {
+  std::vector<std::string> rows;
+  for (const EpochEvent& event : events) {
+    rows.push_back(core::format("{} {} {} {} {:.17g} {:.17g} {} {:.17g}", event.epoch, event.updates, event.is_inside,
+                                event.images, event.train_loss, event.eval_loss, event.is_best, event.best_value));
+  }
+  return rows;
+}
+
+TEST_F(TrainerTest, AnEvaluationInsideAnEpochIsMadeOnceWhereverASignalStopsTheRun) {
+  TinyOptions options;  // 13 updates per epoch
+  options.val_every = config::Interval::updates(5);
+  options.limits.epochs = 2;
+  TinyRun unbroken(folder_ / "unbroken", options);
+  unbroken.go();
+  std::vector<int64_t> evaluated, inside;
+  for (const EpochEvent& event : unbroken.recorder_.epochs) {
+    if (event.has_eval) evaluated.push_back(event.updates);
+    if (event.is_inside) inside.push_back(event.updates);
+  }
+  EXPECT_EQ(inside, (std::vector<int64_t>{5, 10, 15, 20, 25}));
+  EXPECT_EQ(evaluated, (std::vector<int64_t>{5, 10, 15, 20, 25, 26})) << "the end of a run is evaluated, too";
+  for (const EpochEvent& event : unbroken.recorder_.epochs) {
+    const std::vector<int64_t>& saved = unbroken.recorder_.saved_at;
+    EXPECT_TRUE(!event.is_best || std::count(saved.begin(), saved.end(), event.updates) == 1) << event.updates;
+  }
+  for (int64_t stop = 1; stop < 26; ++stop) {
+    for (const int64_t in_evaluation : {0, 1}) {
+      const std::string folder = folder_ / core::format("stop-{}-{}", stop, in_evaluation);
+      std::vector<EpochEvent> events;
+      {
+        TinyRun first(folder, options);
+        (in_evaluation ? first.recorder_.stop_in_validation : first.recorder_.stop_after_update) = stop;
+        first.go();
+        events = first.recorder_.epochs;
+      }
+      core::request_stop(0);
+      TinyRun second(folder, options);
+      second.go();
+      events.insert(events.end(), second.recorder_.epochs.begin(), second.recorder_.epochs.end());
+      EXPECT_EQ(rows_of(events), rows_of(unbroken.recorder_.epochs)) << "stopped after update " << stop;
+      EXPECT_EQ(state_of(second), state_of(unbroken));
+      EXPECT_TRUE(torch::equal(second.weight(), unbroken.weight()));
+      if (in_evaluation && stop > 6) break;
+    }
+  }
+}
+
+TEST_F(TrainerTest, EvaluationsByTheClockLeaveTheWeightsAsTheyAre) {
+  TinyOptions options;
+  const torch::Tensor wanted = unbroken_weight(options);
+  options.val_every = config::Interval::seconds(1e-9);
+  TinyRun run(folder_ / "by-clock", options);
+  run.go();
+  EXPECT_EQ(run.recorder_.epochs.size(), 39u) << "after each update, an epoch's last one among them";
+  EXPECT_TRUE(torch::equal(run.weight(), wanted));
+}
+
+TEST_F(TrainerTest, ARunWithoutValidationDataTrainsTheSameWeightsAndHasNoBest) {
+  TinyOptions options;
+  const torch::Tensor wanted = unbroken_weight(options);
+  options.can_validate = false;
+  TinyRun run(folder_ / "alone", options);
+  const FinishEvent finish = run.go();
+  EXPECT_EQ(finish.best_epoch, -1);
+  EXPECT_EQ(run.checkpoints().files().pointed("last"), 39);
+  EXPECT_EQ(run.checkpoints().files().pointed("best"), -1);
+  for (const EpochEvent& event : run.recorder_.epochs) EXPECT_FALSE(event.has_eval);
+  EXPECT_TRUE(torch::equal(run.weight(), wanted));
+}
+
+TEST_F(TrainerTest, CheckpointsOfKeepEveryStayWhateverStopsTheRun) {
+  TinyOptions options;  // 13 updates per epoch
+  options.kept.every = 10;
+  for (const int64_t stop : {0, 3, 10, 17}) {
+    const std::string folder = folder_ / std::to_string(stop);
+    for (const int64_t limit : {stop, int64_t{0}}) {
+      options.limits.max_updates = limit;
+      TinyRun(folder, options).go();
+    }
+    const std::vector<int64_t> there = CheckpointFiles(folder).list();
+    for (const int64_t kept : {10, 20, 30}) EXPECT_EQ(std::count(there.begin(), there.end(), kept), 1) << stop;
+  }
+}
+
+TEST_F(TrainerTest, TheAverageOfTheLastCheckpointsIsThatOfAnUnbrokenRun) {
+  TinyOptions options;  // 13 updates per epoch
+  options.kept = {0, /*average_last=*/3, /*average_every=*/5};
+  options.save_every = config::Interval::updates(5);
+  options.ema_decay = 0.9;
+  TinyRun unbroken(folder_ / "unbroken", options);
+  const FinishEvent finish = unbroken.go();
+  EXPECT_EQ(finish.averaged, 3);
+  EXPECT_TRUE(finish.average_value && finish.last_value);
+  const CheckpointFiles& files = unbroken.checkpoints().files();
+  torch::Tensor sum = torch::zeros({4, 16}, torch::kDouble);
+  for (const int64_t updates : {39, 35, 30}) {
+    for (const NamedTensor& entry : load_saved_model(files.path_of(updates)).weights) {
+      if (entry.name == "fc.weight") sum += entry.tensor.to(torch::kDouble);
+    }
+  }
+  const auto average_in = [&](const std::string& folder) {
+    const SavedModel saved = load_saved_model(folder_ / (folder + "/" + kAverageFolder));
+    const auto found = std::find_if(saved.weights.begin(), saved.weights.end(),
+                                    [](const NamedTensor& entry) { return entry.name == "fc.weight"; });
+    return found->tensor;
+  };
+  EXPECT_TRUE(torch::equal(average_in("unbroken"), (sum / 3).to(torch::kFloat)));
+  EXPECT_TRUE(torch::equal(unbroken.weight(), average_in("unbroken")));
+  for (const int64_t limit : {31, 32, 33, 34, 36, 37, 38, 0}) {  // each leaves a checkpoint
+    options.limits.max_updates = limit;
+    TinyRun part(folder_ / "stopped", options);
+    part.go();
+  }
+  EXPECT_TRUE(torch::equal(average_in("stopped"), average_in("unbroken")));
+  fs::remove_all(folder_ / (std::string("stopped/") + kAverageFolder));
+  EXPECT_EQ(TinyRun(folder_ / "stopped", options).go().averaged, 3) << "killed before it was written";
 }
 
 TEST_F(TrainerTest, AnEpochThatALimitCutsShortIsToldAsOne) {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace stoker::engine {
 namespace {
 
@@ -17,6 +20,21 @@ TEST(CadenceTest, UpdatesAndEpochsAreCounted) {
   EXPECT_FALSE(every_second_epoch.due_after_update(2));
   EXPECT_FALSE(every_second_epoch.due_after_epoch(1));
   EXPECT_TRUE(every_second_epoch.due_after_epoch(2));
+}
+
+TEST(CadenceTest, AShareOfAnEpochEndsWithIt) {
+  for (const double updates_per_epoch : {13.0, 8.0, 1.0}) {
+    for (const int64_t parts : {1, 2, 4}) {
+      Cadence every(Interval::updates(updates_per_epoch / static_cast<double>(parts)));
+      int64_t due = 0;
+      for (int64_t update = 1; static_cast<double>(update) <= 3 * updates_per_epoch; ++update) {
+        const bool is_due = every.due_after_update(update);
+        due += is_due;
+        EXPECT_TRUE(is_due || update % std::llround(updates_per_epoch) != 0) << update;
+      }
+      EXPECT_EQ(due, std::min<int64_t>(3 * parts, std::llround(3 * updates_per_epoch)));
+    }
+  }
 }
 
 /// Moved by the test.

@@ -29,6 +29,15 @@ TEST(EpochPlanTest, OneBatchPerUpdateWithoutAccumulation) {
   EXPECT_EQ(plan.window(0, 9).planned_images, 10);
 }
 
+TEST(EpochPlanTest, StatisticsAreMeasuredOnWholeUpdatesAlone) {
+  const EpochPlan plan{/*images=*/103, /*batch_size=*/10, /*batches=*/11, /*accumulation=*/2, /*replicas=*/2};
+  EXPECT_EQ(statistics_windows(plan, 3, 0).size(), 0u);
+  EXPECT_EQ(statistics_windows(plan, 3, 40).size(), 1u);
+  EXPECT_EQ(statistics_windows(plan, 3, 41).size(), 2u);
+  EXPECT_EQ(statistics_windows(plan, 3, 1000).size(), 2u) << "the third has three batches of four";
+  EXPECT_EQ(statistics_windows(plan, 3, 40)[0].epoch, 3);
+}
+
 TEST(OwnBatchesTest, RanksShareEveryBatchOfEachUpdateByReplica) {
   for (const int64_t batches : {1, 7, 16, 24, 29}) {
     const EpochPlan plan{batches * 10, 10, batches, /*accumulation=*/2, /*replicas=*/4};

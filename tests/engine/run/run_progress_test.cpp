@@ -34,6 +34,43 @@ TEST(RunProgressTest, SmallGainsAddUpToAnImprovement) {
   }
 }
 
+TEST(RunProgressTest, EvaluationsInsideEpochsAreCountedAsSuch) {
+  RunProgress state;
+  for (const auto& [value, without] : {std::pair{2.0, 0}, {2.5, 1}, {2.1, 2}, {1.0, 0}, {1.0, 1}}) {
+    ++state.updates;
+    state.note_result(value, /*lower_is_better=*/true, 0, /*is_due=*/true, /*counts_evaluations=*/true);
+    EXPECT_EQ(state.epochs_without_improvement, without) << value;
+    EXPECT_EQ(state.evaluated_updates, state.updates);
+    state.note_result(3, true, 0, /*is_due=*/false, true);
+    EXPECT_EQ(state.epochs_without_improvement, without) << "only a stop caused it";
+  }
+}
+
+/// The rate after each of `values`, from 0.4 on. Golden numbers: scripts/parity/schedule_golden.py.
+void expect_plateau(const std::vector<double>& values, const config::ResolvedScheduleOptions& rule,
+                    bool lower_is_better, const std::vector<double>& golden) {
+  RunProgress state;
+  for (size_t i = 0; i < values.size(); ++i) {
+    ++state.updates;
+    state.note_for_plateau(values[i], lower_is_better, rule);
+    const double rate = 0.4 * std::pow(rule.decay_rate, static_cast<double>(state.rate_cuts.size()));
+    EXPECT_NEAR(rate, golden[i], 1e-12) << i;
+    state = RunProgress::from_json(core::parse_json(state.to_json().dump(), "x"), "x");
+  }
+}
+
+TEST(RunProgressTest, PlateauFallsWhereTorchsReduceLROnPlateauDoes) {
+  config::ResolvedScheduleOptions rule;
+  rule.plateau_patience = 2;
+  expect_plateau({50, 60, 60, 60.005, 60.01, 59, 61, 61, 61, 61, 61, 61, 61, 61}, rule, /*lower_is_better=*/false,
+                 {0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.04, 0.04, 0.04, 0.004, 0.004});
+  rule.decay_rate = 0.5;
+  rule.plateau_patience = 1;
+  rule.plateau_rest = 2;
+  expect_plateau({1, 0.9, 0.95, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.85, 0.849999, std::nan(""), 0.9}, rule,
+                 /*lower_is_better=*/true, {0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05});
+}
+
 TEST(RunProgressTest, WhatOnlyAStopEvaluatedIsForgottenOnceTheRunGoesOn) {
   RunProgress state;
   state.epoch = 1;

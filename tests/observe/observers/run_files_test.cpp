@@ -197,6 +197,25 @@ TEST_F(RunFilesTest, AHalfWrittenLastRowIsDropped) {
   EXPECT_EQ(summary_until("", "epoch,x", 5), "epoch,x\n");
 }
 
+TEST_F(RunFilesTest, RowsInsideAnEpochStayAsFarAsTheCheckpointHasThem) {
+  const std::string header = "epoch,updates\n", all = header + "1,5\n1,10\n1,13\n2,15\n2,20\n";
+  EXPECT_EQ(summary_until(all, "epoch,updates", 1, 15), header + "1,5\n1,10\n1,13\n2,15\n");
+  EXPECT_EQ(summary_until(all, "epoch,updates", 0, 5), header + "1,5\n");
+  EXPECT_EQ(summary_until(all, "epoch,updates", 1, 13), header + "1,5\n1,10\n1,13\n");
+}
+
+TEST_F(RunFilesTest, AnEvaluationInsideAnEpochHasARowWithoutClocksOfTraining) {
+  RunFiles files(folder_.path());
+  files.on_start(start_at(0));
+  engine::EpochEvent inside = epoch_row(0);
+  inside.is_inside = true;
+  files.on_epoch(inside);
+  const std::string row = summary().substr(summary().find('\n') + 1);
+  EXPECT_EQ(row.rfind("1,0.500000,0.250000,90.000000,99.000000,0.1,", 0), 0u) << row;
+  EXPECT_NE(row.find(",,,,,,,"), std::string::npos) << row;
+  EXPECT_NE(core::read_file(folder_ / "metrics.jsonl", 1 << 20).find(R"("event":"evaluation")"), std::string::npos);
+}
+
 TEST_F(RunFilesTest, ASummaryThatCountsFromZeroGoesOnCountingFromOne) {
   EXPECT_EQ(summary_until("epoch,x\n0,a\n1,b\n2,c\n", "epoch,x", 2), "epoch,x\n1,a\n2,b\n");
   EXPECT_EQ(summary_until("epoch,x\n1,a\n2,b\n3,c\n", "epoch,x", 2), "epoch,x\n1,a\n2,b\n");
