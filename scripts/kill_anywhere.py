@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Ends training at random moments, runs the same command again until it is done, and compares the result with a run that
-was never interrupted: weights, optimizer state and summary.csv (less its clock columns) must be identical, bit for bit.
+was never interrupted: weights, optimizer state, summary.csv (less its clock columns) and the predictions of the best
+checkpoint must be identical, bit for bit.
 
     scripts/kill_anywhere.py --train build/release/apps/train --trials 50
     scripts/kill_anywhere.py --train build/release/apps/train --trials 200 --signal TERM
@@ -47,8 +48,8 @@ def tiny_options(folder, seconds_between_reports):
             "--mixup", "0.2", "--cutmix", "1"]
 
 
-def digest(run_dir):
-    """What must not depend on interruptions: name -> SHA-256."""
+def digest(train, run_dir):
+    """Results that must not depend on interruptions: name -> SHA-256."""
     last = run_dir / "checkpoints" / "last"
     names = ("model.safetensors", "model_ema.safetensors", "optimizer.safetensors", "../best/model.safetensors",
              "../average/model.safetensors")
@@ -57,6 +58,11 @@ def digest(run_dir):
     with open(run_dir / "summary.csv", newline="") as file:
         rows = [{key: value for key, value in row.items() if key not in CLOCK_COLUMNS} for row in csv.DictReader(file)]
     result["summary.csv"] = hashlib.sha256(repr(rows).encode()).hexdigest()
+    predictions = run_dir / "predictions"
+    subprocess.run([train, "eval", str(run_dir), "-o", str(predictions), "--num-workers", "1", "--threads", "1"],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    for path in sorted(predictions.glob("*.csv")):
+        result[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return result
 
 
@@ -155,7 +161,7 @@ def main():
         if "--data-dir" not in options:
             options = tiny_options(folder / "data", 1 if args.signal == "TERM" and not args.short else 0) + options
         complete(args.train, options, folder / "unbroken")
-        wanted = digest(folder / "unbroken")
+        wanted = digest(args.train, folder / "unbroken")
         begin = time.monotonic()  # of a second run: the first reads program and libraries from disk
         complete(args.train, options, folder / "timed")
         seconds = time.monotonic() - begin
@@ -173,7 +179,7 @@ def main():
                     kills = 0
             killed += kills
             complete(args.train, options, run_dir)
-            got = digest(run_dir)
+            got = digest(args.train, run_dir)
             differing = [key for key in wanted if got.get(key) != wanted[key]]
             same += not differing
             if differing:

@@ -98,14 +98,16 @@ void check_data_dir(const config::DataOptions& options) {
 /// The layout of class folders with images, or with videos.
 std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
   const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
-  if (!has_train && has_class_folders(options) && options.val_fraction <= 0) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
-                                   core::printable(options.train_split)),
-                      found_text(options.data_dir) + lists_text(options) +
-                          "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
-                          "training split, name it with --train-split\n" +
-                          expected_data_tree(options));
+  if (!has_train && has_class_folders(options) && !has_no_val_split(options)) {
+    throw core::Error(
+        core::ErrorKind::no_input,
+        core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
+                     core::printable(options.train_split)),
+        found_text(options.data_dir) + lists_text(options) +
+            "if they are class folders, hold a part out with --val-fraction 0.1 (or train on all with --val-split "
+            "none); if one of them is the "
+            "training split, name it with --train-split\n" +
+            expected_data_tree(options));
   }
   if (has_train && !has_videos && folders_in(options.data_dir + "/" + options.train_split).empty()) {
     throw core::Error(core::ErrorKind::data,
@@ -159,7 +161,7 @@ bool has_root_classes(const config::DataOptions& options) {
     }
     return false;
   };
-  return options.val_fraction > 0 && folders.size() >= 2 && std::none_of(folders.begin(), folders.end(), is_other);
+  return has_no_val_split(options) && folders.size() >= 2 && std::none_of(folders.begin(), folders.end(), is_other);
 }
 
 // Words with blanks between them.
@@ -276,7 +278,7 @@ std::unique_ptr<Layout> layout_below(const config::DataOptions& options) {
     std::unique_ptr<Layout> layout = layout_by_name(there);
     if (layout == nullptr) layout = layout_by_other_name(there);
     const bool has_classes =
-        has_train_classes(there) || (options.val_fraction > 0 && folders_in(there.data_dir).size() >= 2);
+        has_train_classes(there) || (has_no_val_split(there) && folders_in(there.data_dir).size() >= 2);
     if (layout == nullptr && has_classes) {
       const bool has_videos = looks_like_clips(there);
       layout =

@@ -12,6 +12,12 @@
 
 namespace stoker::data {
 
+/// Whether all samples may be those of training, without a folder of that name: validation takes a part of them, or
+/// there is none.
+inline bool has_no_val_split(const config::DataOptions& options) {
+  return options.val_fraction > 0 || options.val_split == config::kNoValidation;
+}
+
 class Layout {
  public:
   virtual ~Layout() = default;

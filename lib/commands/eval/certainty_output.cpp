@@ -94,8 +94,8 @@ std::string difference_line(const statistics::Comparison::Difference& metric, en
   const char* const points = unit == engine::MetricUnit::percent ? " points" : unit_text(unit);
   const int winner = metric.winner();
   if (winner == 0) {
-    return format("  {:<12} no significant difference: {}{} {}", metric.name, number_text(metric.difference(), unit),
-                  points, interval);
+    return format("  {:<12} no significant difference: {} minus {} is {}{} {}", metric.name, first, second,
+                  number_text(metric.difference(), unit), points, interval);
   }
   const statistics::Interval& of = metric.interval;
   const statistics::Interval size =

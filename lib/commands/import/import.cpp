@@ -43,7 +43,9 @@ Outcome import_weights(const Context&, const ImportFlags& flags) {
   core::log_info("{}", file_text(file));
   if (flags.output.empty() && flags.network.empty()) {
     const std::vector<std::string> networks = weights::networks_of(file);
-    core::log_info("weights of {}", networks.empty() ? "names of no known network" : core::list_text(networks));
+    core::log_info("{}", networks.empty()
+                             ? "no network that is known here has these names and shapes; --model NAME tries one"
+                             : "weights of " + core::list_text(networks));
     write_result("-", core::terminal_text(listing(file)));
     return {core::kExitOk, "listed"};
   }

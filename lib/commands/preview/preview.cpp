@@ -133,7 +133,10 @@ Outcome preview(const Context& context, const PreviewFlags& flags) {
   const config::Configuration& configuration = context.configuration;
   Settings settings(configuration);
   const config::ResolvedOptions& options = settings.options();
-  const data::Datasets datasets = data::open_datasets(configuration.options.data);
+  config::DataOptions given = configuration.options.data;
+  if (!given.val_split && given.val_fraction == 0)
+    given.val_split = config::kNoValidation;  // it shows training samples
+  const data::Datasets datasets = data::open_datasets(given);
   settings.settle(facts_of(*datasets.train, configuration.options.data));
   if (configuration.flags.print_config) {
     write_result("-", config::render_yaml(configuration, settings.resolution()));

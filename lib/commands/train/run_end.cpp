@@ -152,18 +152,16 @@ void log_run_summary(const config::ResolvedOptions& all, const engine::FinishEve
     core::log_info("average   {} of the last {}: {}/checkpoints/{}", value_text(finish.average_value),
                    core::counted(finish.averaged, "checkpoint"), run_dir, engine::kAverageFolder);
   }
-  if (all.data.val_split == config::kNoValidation) {
-    console.log_as("best      not known: there were no validation data, and the loss on training images does not tell",
-                   "");
-  }
+  const bool has_validation = all.data.val_split != config::kNoValidation;
+  if (!has_validation) console.log_as("best      not known: there were no validation data", "");
   if (!proof::standing().remedy.is_empty()) {
     core::log_info("backend   {}", proof::summary_text(proof::standing()));
   }
-  console.log_as(
-      core::format("run       {0} (summary.csv, metrics.jsonl, train.log, checkpoints/best, checkpoints/last)",
-                   run_dir),
-      "");
-  core::log_info("next      train eval {0}    train predict {0} IMAGES{1}", core::shell_word(run_dir),
+  console.log_as(core::format("run       {0} (summary.csv, metrics.jsonl, train.log, {1}checkpoints/last)", run_dir,
+                              has_validation ? "checkpoints/best, " : ""),
+                 "");
+  core::log_info("next      train eval {0}{1}    train predict {0} IMAGES{2}", core::shell_word(run_dir),
+                 has_validation ? "" : " DATA",
                  model::is_network_file(all.model.model) ? "    each with --trust-model" : "");
 }
 

@@ -97,6 +97,12 @@ Codec<Interval> interval_or_share_codec() {
   return codec;
 }
 
+Codec<Interval> epochs_or_updates_codec() {
+  Codec<Interval> codec = interval_or_share_codec();
+  codec.range = "2e (epochs), 2000u (updates) or never";
+  return codec;
+}
+
 Codec<Interval> interval_codec() {
   Codec<Interval> codec;
   codec.parse = [](const std::string& text, Interval& value) { return read_interval(text, value); };

@@ -30,6 +30,7 @@ Codec<std::string> text_codec(const std::string& kind, bool may_be_empty);
 /// Comma-separated numbers; `empty_word` ("auto", "none") stands for no numbers at all.
 Codec<std::vector<double>> list_codec(const Bounds& bounds, const std::string& empty_word);
 Codec<Interval> interval_codec();
+Codec<Interval> epochs_or_updates_codec();  ///< an interval that does not depend on the clock
 Codec<Interval> interval_or_share_codec();  ///< 0.1e is a tenth of an epoch
 /// Seconds, written with a unit.
 Codec<double> duration_codec();

@@ -239,7 +239,7 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .unit("checkpoints")
       .help("Newest checkpoints that are kept, besides the best one. Raise it to go back further.")
       .per_process();
-  d.add("keep-every", o.keep_every, interval_codec())
+  d.add("keep-every", o.keep_every, epochs_or_updates_codec())
       .help(
           "Checkpoints that are written then, and stay: 10e or 5000u. Set it to go back to any part of a run, as for "
           "cool-downs.")

@@ -92,7 +92,7 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
       .help(
           "Frozen parameters: globs over names of parameters or modules, as in conv1,layer1.*; !PATTERN "
           "excludes some, as in *,!fc. Use it with pretrained weights and little data.");
-  d.add("freeze-for", o.freeze_for, interval_or_share_codec())
+  d.add("freeze-for", o.freeze_for, epochs_or_updates_codec())
       .counted_alias("freeze-epochs", "e", "never")
       .value_in_older_runs("never")
       .help(

@@ -379,7 +379,8 @@ void LabelManifest::choose_among(const std::vector<size_t>& others) {
     return;
   }
   const std::string names = quoted_names(*this, others);
-  if (are_flags) fail(core::format("columns {} hold 0 and 1, not one 1 in each row: --task multilabel", names));
+  if (are_flags)
+    fail(core::format("columns {} hold several labels per row, as 0 and 1", names), "add --task multilabel");
   const bool is_pose = find_column("yaw") < header().size() && find_column("pitch") < header().size();
   if (is_pose) fail("columns 'yaw', 'pitch' and 'roll' hold angles: --task head-pose");
   if (are_numbers) {

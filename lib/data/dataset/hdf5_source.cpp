@@ -198,7 +198,7 @@ std::vector<Hdf5Place> Hdf5Layout::places_of(const std::string& split) const {
   }
   if (!places.empty() || has_train_group) return places;
   // Without groups all of it is the training split, of which a part is held out.
-  if (split != options_.train_split || options_.val_fraction <= 0) return {};
+  if (split != options_.train_split || !has_no_val_split(options_)) return {};
   for (const std::string& path : whole) places.push_back({path, ""});
   return places;
 }

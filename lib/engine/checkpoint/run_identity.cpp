@@ -75,7 +75,8 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
       const std::string saved = found == options.end() ? missing : found->second;
       const bool is_free = std::find(free_options.begin(), free_options.end(), name) != free_options.end();
       if (saved != value && !is_free)
-        different.push_back(core::format("--{}: the checkpoint has {}, this run {}", name, saved, value));
+        different.push_back(core::format("--{}: the checkpoint has {}, this run {}", name,
+                                         saved.empty() ? "none" : saved, value.empty() ? "none" : value));
     }
     if (manifest.at("data_fingerprint").get<std::string>() != identity.data_fingerprint) {
       different.push_back("data: files, sizes or labels changed since the checkpoint was written");

@@ -155,6 +155,7 @@ bool Trainer::evaluate_inside(Run& run) {
   run.at = at;
   run.end = decision.limit;
   telemetry_.on_epoch(event);
+  report_cut(run);
   telemetry_.resume_epoch(core::seconds_since(begin));
   return event.is_best || is_cut_at(run.at);
 }
@@ -203,7 +204,15 @@ void Trainer::finish_epoch(Run& run) {
   if (is_due && is_by_clock) run.at.evaluated_seconds = decision.train_seconds;
   if (decision.saves || decision.limit || event.is_best || is_cut_at(run.at)) save(run.at);
   run.end = decision.limit;
+  report_cut(run);
   if (!run.end && decision.stops) run.end = StopReason::signal;
+}
+
+void Trainer::report_cut(const Run& run) {
+  if (run.end || !is_cut_at(run.at)) return;
+  core::log_info("the learning rate falls to {:.4g} from update {} on: {} evaluations without a better result",
+                 schedule_.at(run.at.schedule_update(settings_.plan.updates()), run.at.num_rate_cuts()),
+                 run.at.updates + 1, schedule_.options().plateau_patience + 1);
 }
 
 /// After the last update of the run, once. A time limit is not its end: the run continues.
@@ -248,12 +257,9 @@ void Trainer::validate(RunProgress& at, bool is_due, EpochEvent& event) {
   const bool counts_evaluations = settings_.val_every.unit != config::Interval::Unit::epochs;
   event.is_best = at.note_result(result.value_of(settings_.eval_metric), lower_is_better(settings_.eval_metric),
                                  settings_.min_delta, is_due, counts_evaluations);
-  if (is_due && schedule_.counts_for_plateau(at.updates) &&
-      at.note_for_plateau(result.value_of(settings_.eval_metric), lower_is_better(settings_.eval_metric),
-                          schedule_.options())) {
-    core::log_info("the learning rate falls to {:.4g}: {} evaluations without a better result",
-                   schedule_.at(at.schedule_update(settings_.plan.updates()), at.num_rate_cuts()),
-                   schedule_.options().plateau_patience + 1);
+  if (is_due && schedule_.counts_for_plateau(at.updates)) {
+    at.note_for_plateau(result.value_of(settings_.eval_metric), lower_is_better(settings_.eval_metric),
+                        schedule_.options());
   }
   if (event.is_best) {
     event.worst = worst.read();

@@ -80,6 +80,8 @@ class Trainer {
   bool evaluate_inside(Run& run);
   void finish_epoch(Run& run);
   void validate(RunProgress& at, bool is_due, EpochEvent& event);
+  /// Logs that the schedule has just lowered the learning rate.
+  void report_cut(const Run& run);
   bool measure_statistics(const RunProgress& at);
   void check_learning(const RunProgress& at, const TrainingFigures& figures);
   RunProgress with_sums(RunProgress at) const;

@@ -109,7 +109,7 @@ bool RunProgress::note_result(double value, bool lower_is_better, double min_del
   return is_best;
 }
 
-bool RunProgress::note_for_plateau(double value, bool lower_is_better, const config::ResolvedScheduleOptions& rule) {
+void RunProgress::note_for_plateau(double value, bool lower_is_better, const config::ResolvedScheduleOptions& rule) {
   const double wanted = plateau_best.value * (1 + (lower_is_better ? -rule.plateau_threshold : rule.plateau_threshold));
   const bool is_better = !plateau_best.exists() || (lower_is_better ? value < wanted : value > wanted);
   if (is_better && std::isfinite(value)) {
@@ -122,11 +122,10 @@ bool RunProgress::note_for_plateau(double value, bool lower_is_better, const con
     --plateau_rest;
     plateau_bad = 0;
   }
-  if (plateau_bad <= rule.plateau_patience) return false;
+  if (plateau_bad <= rule.plateau_patience) return;
   plateau_bad = 0;
   plateau_rest = rule.plateau_rest;
   rate_cuts.push_back(updates);
-  return true;
 }
 
 void RunProgress::begin_next_epoch() {

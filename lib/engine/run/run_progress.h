@@ -63,9 +63,9 @@ struct RunProgress {
   /// An evaluation of it came to `value`. Returns whether that is the best so far. `is_due`: no stop caused it; only
   /// then it may be an improvement, and epochs without one are counted, or with `counts_evaluations` these.
   bool note_result(double value, bool lower_is_better, double min_delta, bool is_due, bool counts_evaluations = false);
-  /// An evaluation that was due came to `value`. Returns whether the learning rate falls from here on: the rule is that
-  /// of torch's ReduceLROnPlateau with a relative threshold.
-  bool note_for_plateau(double value, bool lower_is_better, const config::ResolvedScheduleOptions& rule);
+  /// An evaluation that was due came to `value`. The learning rate may fall from here on: the rule is that of torch's
+  /// ReduceLROnPlateau with a relative threshold.
+  void note_for_plateau(double value, bool lower_is_better, const config::ResolvedScheduleOptions& rule);
   /// The run continues: what was evaluated only because it stopped is no longer the best of it.
   void drop_results_of_stops() { best = due_best; }
   /// The epoch under way is over: what is counted of it begins anew.

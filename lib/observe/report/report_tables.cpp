@@ -304,7 +304,7 @@ std::string diagnosis_section(const std::vector<RunRecord>& runs) {
 }
 
 std::string worst_section(const std::vector<RunRecord>& runs) {
-  return section_of("Worst mistakes", per_run(runs, [](const RunRecord& run) { return pictures(run.worst); }));
+  return section_of("Largest losses", per_run(runs, [](const RunRecord& run) { return pictures(run.worst); }));
 }
 
 std::string ordinary_section(const std::vector<RunRecord>& runs) {

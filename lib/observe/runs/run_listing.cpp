@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <set>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -185,7 +186,12 @@ void sort_runs(std::vector<ListedRun>& runs) {
 std::string runs_table(const std::vector<ListedRun>& runs) {
   constexpr size_t kShownOptions = 4, kOptionWidth = 20;
   std::vector<std::string> options = differences_of(runs);
-  if (options.size() > kShownOptions) options.resize(kShownOptions);
+  std::stable_partition(options.begin(), options.end(), [](const std::string& name) {
+    static const std::set<std::string> kFirst = {"model", "lr", "opt", "sched", "epochs", "batch-size", "img-size"};
+    return kFirst.count(name) > 0;
+  });
+  const size_t num_hidden = options.size() - std::min(options.size(), kShownOptions);
+  options.resize(options.size() - num_hidden);
   std::vector<std::vector<std::string>> rows = {{"run", "state", "epoch", "best (epoch)"}};
   for (const std::string& name : options) rows[0].push_back(core::printable(name));
   const size_t first_number = rows[0].size();  // from here on columns are flush right
@@ -218,6 +224,7 @@ std::string runs_table(const std::vector<ListedRun>& runs) {
     }
     text += "\n";
   }
+  if (num_hidden > 0) text += core::format("{} more options differ: --json lists them\n", num_hidden);
   return text;
 }
 

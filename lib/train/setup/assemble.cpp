@@ -162,13 +162,18 @@ bool is_name_of_weights(const std::string& text, const std::string& file) {
   return !core::file_exists(file) && text[0] != '/' && text[0] != '.' && std::count(text.begin(), text.end(), '/') < 2;
 }
 
+/// The name of the weights that --init-from requests.
+std::string weights_name(const config::ResolvedModelOptions& options, const std::string& network) {
+  return options.init_from == config::kDefaultWeights ? network : options.init_from;
+}
+
 engine::StartingWeights load_starting_weights(model::ImageModel& model, const config::ResolvedModelOptions& options,
                                               const std::vector<std::string>& classes) {
   const bool is_file = model::is_network_file(options.model);  // weights come under the names that it has
   const std::string network = is_file ? "the network" : options.model;
   const bool is_default = options.init_from == config::kDefaultWeights;
   const std::string& usual = model.backbones().empty() ? network : options.backbone;
-  const std::string name = is_default ? usual : options.init_from, file = starting_weights(name);
+  const std::string name = weights_name(options, usual), file = starting_weights(name);
   weights::StartOptions start{options.fresh_head, options.init_norm_eps, options.same_padding, {}};
   weights::LoadedWeights loaded;
   if (is_default || is_name_of_weights(name, file)) {
@@ -185,6 +190,15 @@ engine::StartingWeights load_starting_weights(model::ImageModel& model, const co
 }
 
 }  // namespace
+
+void require_starting_weights(const config::ResolvedModelOptions& options) {
+  if (options.init_from.empty()) return;
+  const std::string& network = model::takes_clips(options.model) ? options.backbone : options.model;
+  const std::string name = weights_name(options, network);
+  if (options.init_from == config::kDefaultWeights || is_name_of_weights(name, starting_weights(name))) {
+    weights::require_local_weights(name, network);
+  }
+}
 
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes,
                               const std::vector<std::string>& classes) {

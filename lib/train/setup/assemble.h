@@ -80,6 +80,8 @@ engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data:
 engine::Checkpoints::Kept kept_checkpoints(const config::ResolvedOptions& options, const engine::EpochPlan& plan);
 engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before);
 engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions& options, const std::string& directory);
+/// Throws Error{no_input} where --init-from names weights that this machine does not have.
+void require_starting_weights(const config::ResolvedModelOptions& options);
 /// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
 /// `classes`: what is learned, by name; rows of the classifier of a run that has the same names follow them.
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes = false,

@@ -147,6 +147,7 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   const torch::Device device = open_and_configure_device(options);
   prepared.task = build_task(options, device);
   if (share.ranks == 1 && share.processes == 1) refuse_hopeless_batch(settings, prepared, device, resumes);
+  if (!resumes) require_starting_weights(options.model);
   if (!share.root_has_proven) prove_before_measuring(settings, prepared.datasets, share.from_root);
   prepared.learner = build_learner(options, device, resumes, prepared.datasets.train->learned_names());
   choose_arithmetic(settings, prepared, device, resumes, share.from_root);

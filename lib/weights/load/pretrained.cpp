@@ -171,6 +171,11 @@ bool is_fault_of_file(core::ErrorKind kind) {
 
 }  // namespace
 
+void require_local_weights(const std::string& name, const std::string& network) {
+  const LocalWeights local = find_local_weights(name, network);
+  if (local.files.empty()) refuse_name(name, network, local, {});
+}
+
 LoadedWeights load_by_name(model::ImageModel& model, const std::string& network, const std::string& backbone,
                            const std::string& name, const StartOptions& start) {
   const std::string& kind = model.backbones().empty() ? network : backbone;

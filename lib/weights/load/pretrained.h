@@ -34,6 +34,9 @@ PretrainedReport load_pretrained(model::ImageModel& model, const std::string& ne
 PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
                                  const WeightFile& file, const StartOptions& start = {});
 
+/// Throws as load_by_name() does where this machine has no file of that name: before anything else costs time.
+void require_local_weights(const std::string& name, const std::string& network);
+
 /// The loaded file and the lines about it.
 struct LoadedWeights {
   std::string file, sha256;

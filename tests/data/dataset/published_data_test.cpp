@@ -405,7 +405,7 @@ TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
        },
        "its column 'split' names splits: write the rows of each into a list of its own"},
       {"SeveralHot", two_lists(".csv", "path,cat,dog\na.png,1,1\nb.png,1,0\n", "path,cat,dog\nb.png,1,0\n"),
-       "columns 'cat' and 'dog' hold 0 and 1, not one 1 in each row: --task multilabel"},
+       "columns 'cat' and 'dog' hold several labels per row, as 0 and 1"},
       {"Numbers", two_lists(".csv", "path,radius\na.png,1.5\nb.png,2\n", "path,radius\nb.png,2\n"),
        "column 'radius' holds numbers: --task regression"},
       {"WholeNumbers", two_lists(".csv", "path,radius\na.png,12\nb.png,37\n", "path,radius\nb.png,12\n"),

@@ -273,7 +273,7 @@ TEST_F(RunRecordTest, ThePageBeginsWithTheOutcomeAndHasNoRowWithoutAValue) {
                 R"("f1":[0.7,0]}],"targets":[{"target":"yaw","true":[1,-4],"predicted":[2,0]}]})");
   const std::string page = report_page({record()}, "stoker", "now", 10);
   size_t before = 0;
-  for (const char* const heading : {">Outcome<", ">Curves<", ">Confusion matrix<", ">Worst mistakes<",
+  for (const char* const heading : {">Outcome<", ">Curves<", ">Confusion matrix<", ">Largest losses<",
                                     ">Ordinary predictions<", ">Precision, recall and F1<", ">Predicted against true<",
                                     ">How it ran<", ">Where the time went<", ">Speed and resources<"}) {
     const size_t at = page.find(heading + std::string("/h2>"));
