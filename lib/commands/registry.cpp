@@ -25,9 +25,10 @@
 
 namespace stoker::train {
 
-// Commands that need no LibTorch are one file each.
+// Commands that need no LibTorch.
 Command list_command();
 Command runs_command();
+Command sweep_command();
 
 namespace {
 
@@ -147,9 +148,10 @@ ChosenCommand meant(const std::vector<Command>& commands, std::vector<std::strin
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {train_command(),   eval_command(),    predict_command(), plan_command(),   check_command(), bench_command(),
-          pack_command(),    preview_command(), import_command(),  export_command(), audit_command(), runs_command(),
-          inspect_command(), replay_command(),  verify_command(),  diff_command(),   blame_command(), list_command()};
+  return {train_command(),  eval_command(),  predict_command(), sweep_command(),   plan_command(),
+          check_command(),  bench_command(), pack_command(),    preview_command(), import_command(),
+          export_command(), audit_command(), runs_command(),    inspect_command(), replay_command(),
+          verify_command(), diff_command(),  blame_command(),   list_command()};
 }
 
 ChosenCommand choose_command(const std::vector<Command>& commands, int argc, const char* const* argv) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -89,8 +90,6 @@ std::string found_val_split(const Layout& layout, const config::DataOptions& opt
                         layout.found_text());
 }
 
-bool holds_out(const config::DataOptions& options) { return !options.val_split && options.val_fraction > 0; }
-
 /// Classes of which there is no sample; 0 where there are no classes.
 int64_t classes_without(const Source& source) {
   if (source.num_targets() > 0 || source.num_classes() < 2) return 0;
@@ -128,6 +127,7 @@ void note_like_classes(const Source& train, std::vector<std::string>& notes) {
 /// (kept, held out)
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> split_off(
     const std::shared_ptr<const Source>& train, const config::DataOptions& options) {
+  if (const std::optional<Fold> fold = fold_of(options)) return hold_out_fold(train, fold->number - 1, fold->of);
   return options.stratify ? hold_out_stratified(train, options.val_fraction) : hold_out(train, options.val_fraction);
 }
 
@@ -136,14 +136,17 @@ void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
   std::tie(datasets.train, datasets.val) = split_off(datasets.train, options);
   if (datasets.train->size() == 0 || datasets.val->size() == 0) {
     throw core::Error(core::ErrorKind::data,
-                      core::format("--val-fraction {} of {} images leaves {} to train and {} to validate",
-                                   options.val_fraction, whole, datasets.train->size(), datasets.val->size()),
+                      core::format("{} of {} images leaves {} to train and {} to validate",
+                                   options.val_split ? "--val-split " + *options.val_split
+                                                     : core::format("--val-fraction {}", options.val_fraction),
+                                   whole, datasets.train->size(), datasets.val->size()),
                       "use more images or another fraction");
   }
+  const bool is_stratified = options.stratify || options.val_split;
   datasets.notes.push_back(core::format("validation: {} of {} images held out by a hash of their names{}",
                                         core::count_text(datasets.val->size()), core::count_text(whole),
-                                        options.stratify ? ", the same share of each class" : ""));
-  const int64_t unseen = classes_without(*datasets.val);
+                                        is_stratified ? ", the same share of each class" : ""));
+  const int64_t unseen = options.val_split ? 0 : classes_without(*datasets.val);
   if (unseen > 0) {
     datasets.notes.push_back(
         core::format("{} of {} classes have no validation image: --stratify holds out some of each", unseen,
@@ -289,7 +292,7 @@ NamedSources open_every_split(const config::DataOptions& options, std::vector<st
   require_images(*train, options.train_split);
   require_what_task_learns(*train, options);
   std::vector<std::string> others;
-  if (options.val_split && options.val_split != config::kNoValidation) {
+  if (options.val_split && options.val_split != config::kNoValidation && !holds_out(options)) {
     if (!layout->has_split(*options.val_split)) on_missing_split(*layout, options, *options.val_split);
     others.push_back(*options.val_split);
   }

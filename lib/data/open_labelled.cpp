@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "data/dataset/csv_manifest.h"
+#include "data/dataset/file_source.h"
 #include "data/layout.h"
 #include "data/open_datasets.h"
 #include "data/storage/tree_walk.h"
@@ -45,6 +46,7 @@ std::shared_ptr<const Source> opened(const Layout& layout, const std::string& da
 
 std::shared_ptr<const Source> open_labelled(config::DataOptions options, const std::string& path,
                                             const std::string& split, const std::vector<std::string>& learned) {
+  if (holds_out(options)) options.val_split.reset();
   options.val_fraction = 0;
   const bool is_own = path == options.data_dir;
   const bool is_clips = options.dataset == config::DatasetType::clips;

@@ -15,6 +15,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "data/dataset/file_source.h"
 #include "data/open_datasets.h"
 #include "engine/task/evaluate.h"
 #include "observe/observers/progress.h"
@@ -53,7 +54,7 @@ std::shared_ptr<const data::Source> open_labelled(const EvalFlags& flags, const 
   const std::string& named = flags.data;
   const bool is_named =
       !named.empty() || given.table.row_of(options.data_dir).origin.kind == config::Origin::Kind::flag;
-  if (is_named || options.val_fraction == 0) {
+  if (is_named || !data::holds_out(options)) {
     return data::open_labelled(options, named.empty() ? options.data_dir : named, split, trained);
   }
   auto source = split.empty() ? data::open_datasets(options).val : data::open_split(options, split);

@@ -34,7 +34,9 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add("val-split", o.val_split, text_codec("NAME", false))
       .help(
           "Split to evaluate on; auto uses the first of val, validation, valid, test and t10k that exists. Set it "
-          "where yours has another name; none trains without validation, on everything: nothing is the best then.")
+          "where yours has another name; fold:2/5 is the second of five parts of train-split, each class spread over "
+          "all; "
+          "none trains without validation, on everything: nothing is the best then.")
       .used_in_eval();
   d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
       .help(

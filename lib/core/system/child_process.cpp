@@ -6,11 +6,13 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -82,6 +84,36 @@ int run_child(const ChildCommand& command) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) throw errno_error(errno, "wait for", command.words[0], ErrorKind::os);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int run_this_program(const std::vector<std::string>& words) {
+  constexpr timespec kPoll = {0, 20'000'000};
+  std::vector<std::string> all = {"train"};
+  all.insert(all.end(), words.begin(), words.end());
+  const std::vector<char*> arguments = pointers_to(all);
+  // Between fork and exec nothing but system calls: other threads may hold any lock.
+  const pid_t starter = ::getpid(), pid = ::fork();
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // holds for the program that follows, too
+    if (::getppid() != starter) ::_exit(exit_code(ErrorKind::os));
+    hold_stop_signals();  // until the program that follows can handle them
+    ::setpgid(0, 0);      // Ctrl-C reaches this process, which passes it on once
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    ::execv("/proc/self/exe", arguments.data());
+    ::_exit(127);
+  }
+  if (pid < 0) throw errno_error(errno, "start", "/proc/self/exe", ErrorKind::os);
+  bool is_stop_sent = false;
+  int status = 0;
+  while (true) {
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended < 0 && errno != EINTR) throw errno_error(errno, "wait for", "/proc/self/exe", ErrorKind::os);
+    if (ended == pid) break;
+    if (stop_requested() && !is_stop_sent) is_stop_sent = ::kill(pid, SIGTERM) == 0;
+    if (take_save_request()) ::kill(pid, SIGUSR2);
+    ::nanosleep(&kPoll, nullptr);
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -22,6 +22,11 @@ struct ChildCommand {
 /// started; a program that is not there may be reported as exit code 127.
 int run_child(const ChildCommand& command);
 
+/// Runs this very program with these words, its standard output where errors go. A stop and a save that are requested
+/// of this process are passed on to it, and it does not outlive this process. Returns and throws as run_child(). For
+/// the main thread: it is with that thread that the child ends.
+int run_this_program(const std::vector<std::string>& words);
+
 // How other programs are started: their environment and the signals that they inherit.
 
 /// Starts `command` with the usual actions of signals. `files` may be null. Returns 0, or errno.

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <map>
 
+#include "core/error.h"
+#include "core/format.h"
 #include "core/hash.h"
 #include "data/bands/band_source.h"
 #include "data/source.h"
@@ -171,6 +174,22 @@ class SubsetSource : public ForwardingSource {
 
 }  // namespace
 
+std::optional<Fold> fold_of(const config::DataOptions& options) {
+  constexpr int64_t kMostFolds = 1000;
+  if (!options.val_split || options.val_split->rfind("fold:", 0) != 0) return std::nullopt;
+  int number = 0, of = 0;
+  char rest = 0;
+  const int read = std::sscanf(options.val_split->c_str(), "fold:%9d/%9d%c", &number, &of, &rest);
+  if (read == 2 && number >= 1 && of >= 2 && number <= of && of <= kMostFolds) return Fold{number, of};
+  throw core::Error(core::ErrorKind::config,
+                    core::format("--val-split {} is no fold", core::printable(*options.val_split)),
+                    "fold:2/5 validates on the second of five parts of the training split");
+}
+
+bool holds_out(const config::DataOptions& options) {
+  return options.val_split ? fold_of(options).has_value() : options.val_fraction > 0;
+}
+
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out(
     const std::shared_ptr<const Source>& whole, double fraction) {
   std::vector<uint32_t> kept, held;
@@ -182,26 +201,50 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
           std::make_shared<SubsetSource>(whole, std::move(held))};
 }
 
+namespace {
+
+/// Samples of each class, those with the lowest hashes of their names first.
+std::map<int64_t, std::vector<std::pair<uint64_t, uint32_t>>> classes_by_hash(const Source& whole) {
+  std::map<int64_t, std::vector<std::pair<uint64_t, uint32_t>>> classes;  // hash and index
+  for (int64_t i = 0; i < whole.size(); ++i) {
+    classes[whole.label(i)].emplace_back(core::hash64(whole.relative_name(i)), static_cast<uint32_t>(i));
+  }
+  for (auto& entry : classes) std::sort(entry.second.begin(), entry.second.end());
+  return classes;
+}
+
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> parts_of(
+    const std::shared_ptr<const Source>& whole, std::vector<uint32_t> kept, std::vector<uint32_t> held) {
+  std::sort(kept.begin(), kept.end());
+  std::sort(held.begin(), held.end());
+  return {std::make_shared<SubsetSource>(whole, std::move(kept)),
+          std::make_shared<SubsetSource>(whole, std::move(held))};
+}
+
+}  // namespace
+
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_stratified(
     const std::shared_ptr<const Source>& whole, double fraction) {
-  std::map<int64_t, std::vector<std::pair<uint64_t, uint32_t>>> classes;  // hash and index
-  for (int64_t i = 0; i < whole->size(); ++i) {
-    classes[whole->label(i)].emplace_back(core::hash64(whole->relative_name(i)), static_cast<uint32_t>(i));
-  }
+  const auto classes = classes_by_hash(*whole);
   if (classes.size() < 2) return hold_out(whole, fraction);
   std::vector<uint32_t> kept, held;
-  for (auto& entry : classes) {
-    auto& samples = entry.second;
-    std::sort(samples.begin(), samples.end());
+  for (const auto& [label, samples] : classes) {
     const auto count = static_cast<int64_t>(samples.size());
     const int64_t wanted = std::llround(fraction * static_cast<double>(count));
     const int64_t taken = count < 2 ? 0 : std::clamp<int64_t>(wanted, 1, count - 1);
     for (int64_t i = 0; i < count; ++i) (i < taken ? held : kept).push_back(samples[static_cast<size_t>(i)].second);
   }
-  std::sort(kept.begin(), kept.end());
-  std::sort(held.begin(), held.end());
-  return {std::make_shared<SubsetSource>(whole, std::move(kept)),
-          std::make_shared<SubsetSource>(whole, std::move(held))};
+  return parts_of(whole, std::move(kept), std::move(held));
+}
+
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_fold(
+    const std::shared_ptr<const Source>& whole, int64_t fold, int64_t count) {
+  std::vector<uint32_t> kept, held;
+  int64_t next = 0;  // of all classes, so that the folds are equally large, too
+  for (const auto& [label, samples] : classes_by_hash(*whole)) {
+    for (const auto& [hash, index] : samples) (next++ % count == fold ? held : kept).push_back(index);
+  }
+  return parts_of(whole, std::move(kept), std::move(held));
 }
 
 std::shared_ptr<const Source> evenly_spaced(const std::shared_ptr<const Source>& whole, int64_t most) {

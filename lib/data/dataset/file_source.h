@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "config/options.h"
 #include "data/source.h"
 #include "data/storage/byte_reader.h"
 #include "data/storage/staged_files.h"
@@ -80,6 +82,14 @@ std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std
 
 // A part of another source, and the split of a source in two by a hash of the names.
 
+struct Fold {
+  int64_t number = 1, of = 2;  ///< number from 1
+};
+/// fold:2/5 of --val-split. Throws Error{config} for what only begins so.
+std::optional<Fold> fold_of(const config::DataOptions& options);
+/// Whether a part of the training split validates: a fraction, or one of several folds.
+bool holds_out(const config::DataOptions& options);
+
 /// (kept, held out): a sample is held out when the hash of its relative name falls below `fraction`, so that
 /// it stays on its side when other samples come or go. Either part may be empty.
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out(
@@ -89,6 +99,11 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
 /// of them, rounded, and at least one of two or more. As hold_out() where there are no classes.
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_stratified(
     const std::shared_ptr<const Source>& whole, double fraction);
+
+/// The part `fold` (from 0) of `count`: each sample is in one, by the hash of its name, and of each class as many in
+/// one as in another, but for one.
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_fold(
+    const std::shared_ptr<const Source>& whole, int64_t fold, int64_t count);
 
 /// At most `most` samples, evenly spaced; the source itself when it has no more.
 std::shared_ptr<const Source> evenly_spaced(const std::shared_ptr<const Source>& whole, int64_t most);

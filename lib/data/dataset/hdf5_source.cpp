@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
+#include "data/dataset/file_source.h"
 #include "data/dataset/hdf5_part.h"
 #include "data/layout.h"
 #include "data/source.h"

@@ -2,6 +2,8 @@
 // CSV files as others write them: other columns, other delimiters, lists of tags; and shares of each class.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/data/dataset/csv_files.h"
 
 namespace stoker::data {
@@ -163,6 +165,28 @@ TEST_F(StratifyTest, EachClassGivesItsShareAndKeepsOne) {
   EXPECT_EQ(data.train->class_names(), (Names{"few", "many", "one", "pair"}));
   EXPECT_EQ(counts(*data.val), (std::vector<int64_t>{1, 8, 0, 1}));
   EXPECT_EQ(counts(*data.train), (std::vector<int64_t>{4, 32, 1, 1}));
+}
+
+TEST_F(StratifyTest, EachImageIsInOneFoldAndEachClassIsSpreadOverAll) {
+  options_.stratify = false;
+  options_.val_fraction = 0;
+  std::vector<std::string> held_out;
+  for (int fold = 1; fold <= 5; ++fold) {
+    options_.val_split = "fold:" + std::to_string(fold) + "/5";
+    const Datasets data = open_datasets(options_);
+    const std::vector<int64_t> val = counts(*data.val);
+    EXPECT_EQ(data.train->size() + data.val->size(), 48);
+    EXPECT_TRUE(data.val->size() == 9 || data.val->size() == 10) << data.val->size();
+    EXPECT_EQ(val[0], 1);
+    EXPECT_EQ(val[1], 8);
+    for (int64_t i = 0; i < data.val->size(); ++i) held_out.push_back(data.val->relative_name(i));
+    EXPECT_EQ(open_split(options_, "val")->size(), data.val->size());
+  }
+  EXPECT_EQ(std::set<std::string>(held_out.begin(), held_out.end()).size(), 48u);
+  for (const std::string wrong : {"fold:0/5", "fold:6/5", "fold:1/1", "fold:2", "fold:1/5x"}) {
+    options_.val_split = wrong;
+    EXPECT_THROW(open_datasets(options_), core::Error) << wrong;
+  }
 }
 
 TEST_F(StratifyTest, ClassesWithoutAValidationImageAreNoted) {

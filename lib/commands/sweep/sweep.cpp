@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train sweep`: runs for combinations of option values, seeds and folds, and whether their results differ.
+#include <cmath>
+#include <ctime>
+#include <set>
+
+#include "commands/command.h"
+#include "commands/sweep/sweep_parts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/child_process.h"
+#include "core/system/file.h"
+#include "core/system/stop_signal.h"
+#include "core/text/json.h"
+#include "observe/report/run_record.h"
+#include "observe/runs/run_listing.h"
+#include "train/failure/result_output.h"
+
+namespace stoker::train {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+constexpr char kResultFile[] = "/sweep_part.json";
+constexpr uint64_t kMaxResultBytes = 1 << 16;
+
+/// What was noted of a part that has ended with these options; nothing: it has not.
+std::optional<PartResult> noted_result(const Sweep& sweep, const SweepPart& part) {
+  const std::string path = sweep.path_of(part) + kResultFile;
+  if (!core::file_exists(path)) return std::nullopt;
+  const core::Json noted = core::parse_json(core::read_file(path, kMaxResultBytes), core::printable(path));
+  try {
+    if (noted.at("options") != part.options) return std::nullopt;
+    return PartResult{noted.at("metric"), noted.at("value"), noted.at("lower_is_better")};
+  } catch (const core::Json::exception&) {
+    throw Error(ErrorKind::data, core::printable(path) + " is not what a sweep writes", "remove it");
+  }
+}
+
+void note_result(const Sweep& sweep, const SweepPart& part, const PartResult& result) {
+  const core::Json noted = {{"options", part.options},
+                            {"metric", result.metric},
+                            {"value", result.value},
+                            {"lower_is_better", result.lower_is_better}};
+  core::write_file_atomically(sweep.path_of(part) + kResultFile, core::json_page(noted), /*durable=*/true);
+}
+
+bool is_busy(const std::string& run_dir) {
+  return core::file_exists(run_dir + "/status.json") &&
+         observe::list_run(run_dir, std::time(nullptr)).state == "training";
+}
+
+PartResult result_of(const std::string& run_dir) {
+  const auto best = observe::best_epoch(observe::list_run(run_dir, std::time(nullptr)).record);
+  if (best) return {best->metric, best->value, best->lower_is_better};
+  throw Error(ErrorKind::config, core::printable(run_dir) + " was not evaluated: there is nothing to compare",
+              "leave out --val-split none and --val-every never");
+}
+
+/// Sleeps that long, in pieces, so that a signal ends it soon.
+void pause(double seconds) {
+  for (double waited = 0; waited < seconds; waited += 0.05) {
+    core::throw_if_stopped();
+    constexpr timespec kPiece = {0, 50'000'000};
+    ::nanosleep(&kPiece, nullptr);
+  }
+}
+
+/// Runs what is left of a sweep, one part after the other, beside other processes that do the same.
+class SweepRun {
+ public:
+  explicit SweepRun(const Sweep& sweep) : sweep_(sweep), results_(sweep.parts.size()) {}
+
+  /// 0, or the exit code of the part that ends the sweep.
+  int run() {
+    for (size_t i = 0; i < sweep_.parts.size(); ++i) waiting_.insert(i);
+    bool is_wait_logged = false;
+    while (!waiting_.empty()) {
+      const size_t before = waiting_.size();
+      for (const size_t i : std::vector<size_t>(waiting_.begin(), waiting_.end())) {
+        const int code = take(i);
+        if (code != core::kExitOk) return code;
+      }
+      if (waiting_.empty()) break;
+      if (!is_wait_logged) {
+        core::log_info("waiting for {} that other processes train",
+                       core::counted(static_cast<int64_t>(waiting_.size()), "run"));
+      }
+      is_wait_logged = true;
+      if (waiting_.size() == before) pause(1);
+    }
+    return core::kExitOk;
+  }
+
+  const std::vector<std::optional<PartResult>>& results() const { return results_; }
+
+ private:
+  int take(size_t i) {
+    const SweepPart& part = sweep_.parts[i];
+    const std::string path = sweep_.path_of(part);
+    core::throw_if_stopped();
+    results_[i] = noted_result(sweep_, part);
+    if (results_[i]) {
+      waiting_.erase(i);
+      return core::kExitOk;
+    }
+    if (is_busy(path)) return core::kExitOk;
+    core::log_info("run {} of {}: {}", i + 1, sweep_.parts.size(), core::printable(path));
+    std::vector<std::string> words = part.words;
+    words.push_back("--run-dir=" + path);
+    const int code = core::run_this_program(words);
+    if (code == core::exit_code(ErrorKind::run_dir_in_use)) return core::kExitOk;
+    const bool has_diverged = code == core::exit_code(ErrorKind::diverged);
+    if (code == core::exit_code(ErrorKind::out_of_memory)) {  // another machine may have more
+      core::log_warning("{} ran out of memory: it is left out of the table", core::printable(path));
+      waiting_.erase(i);
+    } else if (code == core::kExitOk || has_diverged) {
+      results_[i] = has_diverged ? PartResult() : result_of(path);
+      note_result(sweep_, part, *results_[i]);
+      waiting_.erase(i);
+      if (!has_diverged) core::log_info("  {} {:.6g}", results_[i]->metric, results_[i]->value);
+    } else {
+      core::throw_if_stopped();
+      core::log_error("{} ended with exit code {}: the same command goes on from there", core::printable(path), code);
+      return code;
+    }
+    return core::kExitOk;
+  }
+
+  const Sweep& sweep_;
+  std::vector<std::optional<PartResult>> results_;
+  std::set<size_t> waiting_;
+};
+
+Outcome sweep_runs(const Context& context, const SweepFlags& flags) {
+  const Sweep sweep = plan_sweep(flags, context.configuration);
+  log_to_stderr();
+  if (flags.dry_run || context.configuration.flags.print_config) {
+    std::string text;
+    for (const SweepPart& part : sweep.parts) {
+      text += "train";
+      for (const std::string& word : part.words) text += " " + core::shell_word(word);
+      text += " " + core::shell_word("--run-dir=" + sweep.path_of(part)) + "\n";
+    }
+    write_result("-", text);
+    return {core::kExitOk, ""};
+  }
+  core::make_directories(sweep.directory);
+  SweepRun run(sweep);
+  if (const int code = run.run(); code != core::kExitOk) return {code, "part-ended"};
+  const SweepTable table = table_of(sweep, run.results());
+  core::write_file_atomically(sweep.directory + "/sweep.csv", table.csv, /*durable=*/true);
+  write_result("-", table.text);
+  Outcome outcome = {core::kExitOk, "finished"};
+  outcome.metric = table.metric;
+  outcome.value = table.best;
+  return outcome;
+}
+
+}  // namespace
+
+Command sweep_command() {
+  using config::flag;
+  const auto flags = std::make_shared<SweepFlags>();
+  Command command = make_command("sweep", "DIR --over OPTION=VALUE,... [--seeds N] [--folds K] [options]",
+                                 "Trains combinations of option values, and tests which results differ by more than "
+                                 "chance. The same command resumes; several may share DIR.",
+                                 sweep_runs, flags);
+  command.arguments = {config::argument("DIR", "Folder for the run directories and sweep.csv.", flags->directory)};
+  command.flags = {
+      flag(
+          "over", "OPTION=VALUES",
+          "Values to try, with commas between them (; where values hold commas); LOW..HIGH with --random. Several: all "
+          "combinations.",
+          flags->over),
+      flag("random", "N", "Draws N combinations, the same ones for the same --seed, instead of all.", flags->random, 1,
+           100'000),
+      flag("seeds", "N", "Trains each combination with N seeds, from --seed on (default: 1).", flags->seeds, 1, 10'000),
+      flag("folds", "K",
+           "Cross validation: trains each combination K times, each time validated on another of K parts of the "
+           "training split.",
+           flags->folds, 2, 1000),
+      flag("dry-run", "Prints the command of each run without training.", flags->dry_run)};
+  command.takes = config::takes_all;
+  command.reads_files = command.opens_networks = true;
+  return command;
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runs of a sweep: which there are, what each is called and started with, how it ended, and the table of all.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/config.h"
+
+namespace stoker::train {
+
+struct SweepFlags {
+  std::string directory;
+  std::vector<std::string> over;  ///< "lr=0.1,0.03"
+  int64_t seeds = 1;
+  int64_t folds = 0;   ///< 0: the validation data of the options
+  int64_t random = 0;  ///< combinations that are drawn; 0: all
+  bool dry_run = false;
+};
+
+/// A combination of values: option and text, in the order of --over.
+using Recipe = std::vector<std::pair<std::string, std::string>>;
+
+struct SweepPart {
+  size_t recipe = 0;
+  int64_t unit = 0;                ///< its seed and fold, counted in order: parts of one unit are compared
+  std::string name;                ///< of its run directory
+  std::vector<std::string> words;  ///< of its command line, less the run directory
+  std::string options;             ///< a digest of what its result depends on
+};
+
+struct Sweep {
+  std::string directory;
+  std::vector<Recipe> recipes;
+  std::vector<SweepPart> parts;
+  int64_t seeds = 1, folds = 0;
+
+  std::string path_of(const SweepPart& part) const { return directory + "/" + part.name; }
+  int64_t units() const { return seeds * std::max<int64_t>(folds, 1); }
+};
+
+/// Throws Error{usage} for what --over cannot hold, Error{config} for options that contradict the flags.
+Sweep plan_sweep(const SweepFlags& flags, const config::Configuration& given);
+
+/// How a part ended, as it is noted in its run directory.
+struct PartResult {
+  std::string metric;  ///< empty: it diverged
+  double value = 0;
+  bool lower_is_better = false;
+};
+
+// The table.
+
+struct SweepTable {
+  std::string text, csv;
+  std::string metric;
+  double best = 0;  ///< mean of the first recipe; NaN: every run of each failed
+};
+/// `results`: of each part; nothing: it failed. Throws Error{config} where parts have different metrics, or none has.
+SweepTable table_of(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results);
+
+}  // namespace stoker::train

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of a sweep: means with intervals, which differences are more than chance, and how many seeds would show
+// one.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "commands/sweep/sweep_parts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/text/csv.h"
+#include "statistics/paired.h"
+
+namespace stoker::train {
+namespace {
+
+using core::format;
+using statistics::RunMean;
+
+constexpr double kAlpha = 0.05, kPower = 0.8;
+constexpr int64_t kMostSeeds = 10'000;
+
+struct Row {
+  size_t recipe = 0;
+  std::vector<double> values;  ///< of each unit; NaN: the run failed
+  RunMean mean;
+  int64_t failed = 0;
+  RunMean to_first;          ///< the first row less this one
+  double chance = 1;         ///< of that difference, corrected
+  std::string better_than;   ///< ranks
+  int64_t seeds_needed = 0;  ///< in all; 0: not known
+};
+
+std::string number(double value) { return std::isnan(value) ? "" : format("{:.6g}", value); }
+
+std::string range_text(const statistics::Interval& interval) {
+  return std::isnan(interval.low) ? "-" : format("{:.5g} to {:.5g}", interval.low, interval.high);
+}
+
+/// Columns two blanks apart; from `first_number` on flush right.
+std::string aligned(const std::vector<std::vector<std::string>>& rows, size_t first_number) {
+  std::vector<size_t> widths(rows[0].size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += i == 0 ? "" : "  ";
+      line += i < first_number ? format("{:<{}}", row[i], widths[i]) : format("{:>{}}", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+class TableMaker {
+ public:
+  TableMaker(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results) : sweep_(sweep) {
+    rows_.resize(sweep.recipes.size());
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      rows_[i].recipe = i;
+      rows_[i].values.assign(static_cast<size_t>(sweep.units()), std::nan(""));
+    }
+    for (size_t i = 0; i < results.size(); ++i) take(sweep.parts[i], results[i]);
+    // Runs on folds share most of their training images.
+    overlap_ = sweep.folds > 1 ? 1 / static_cast<double>(sweep.folds - 1) : 0;
+    for (Row& row : rows_) row.mean = statistics::mean_of_runs(row.values, overlap_);
+    sort();
+    compare();
+  }
+
+  SweepTable table() const {
+    SweepTable table;
+    table.metric = metric_;
+    table.best = rows_[0].mean.mean;
+    table.text = text();
+    table.csv = csv();
+    return table;
+  }
+
+ private:
+  void take(const SweepPart& part, const std::optional<PartResult>& result) {
+    Row& row = rows_[part.recipe];
+    if (!result || result->metric.empty()) {
+      ++row.failed;
+      return;
+    }
+    if (!metric_.empty() && metric_ != result->metric) {
+      throw core::Error(core::ErrorKind::config,
+                        format("some runs are judged by {}, others by {}", metric_, result->metric),
+                        "choose one --eval-metric for all");
+    }
+    metric_ = result->metric;
+    lower_is_better_ = result->lower_is_better;
+    row.values[static_cast<size_t>(part.unit)] = result->value;
+  }
+
+  /// The best mean first; those of which a run failed behind all others.
+  void sort() {
+    std::stable_sort(rows_.begin(), rows_.end(), [&](const Row& a, const Row& b) {
+      const bool a_has_none = a.mean.runs == 0, b_has_none = b.mean.runs == 0;
+      if (a_has_none != b_has_none) return b_has_none;
+      if ((a.failed > 0) != (b.failed > 0)) return b.failed > 0;
+      if (a_has_none || a.mean.mean == b.mean.mean) return false;
+      return (a.mean.mean > b.mean.mean) != lower_is_better_;
+    });
+  }
+
+  void compare() {
+    std::vector<double> chances;
+    std::vector<std::pair<size_t, size_t>> pairs;
+    std::vector<bool> first_is_better;
+    for (size_t a = 0; a < rows_.size(); ++a) {
+      for (size_t b = a + 1; b < rows_.size(); ++b) {
+        const RunMean difference = statistics::difference_of_runs(rows_[a].values, rows_[b].values, overlap_);
+        pairs.emplace_back(a, b);
+        chances.push_back(difference.chance);
+        first_is_better.push_back((difference.mean > 0) != lower_is_better_);
+        if (a == 0) rows_[b].to_first = difference;
+      }
+    }
+    const std::vector<double> corrected = statistics::corrected_for_number(chances);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      const auto [a, b] = pairs[i];
+      if (a == 0) rows_[b].chance = corrected[i];
+      if (corrected[i] >= kAlpha) continue;
+      const auto [better, worse] = first_is_better[i] ? std::pair(a, b) : std::pair(b, a);
+      rows_[better].better_than += (rows_[better].better_than.empty() ? "" : " ") + std::to_string(worse + 1);
+    }
+    statistics::PowerSettings settings;
+    settings.alpha = kAlpha / static_cast<double>(std::max<size_t>(pairs.size(), 1));
+    settings.power = kPower;
+    settings.overlap = overlap_;
+    settings.step = std::max<int64_t>(sweep_.folds, 1);
+    settings.most = kMostSeeds * settings.step;
+    for (size_t i = 1; i < rows_.size(); ++i) {
+      rows_[i].seeds_needed = statistics::runs_to_find(rows_[i].to_first, settings) / settings.step;
+    }
+    comparisons_ = pairs.size();
+  }
+
+  std::string csv() const {
+    std::vector<std::string> names = {"rank"};
+    for (const auto& [name, value] : sweep_.recipes[0]) names.push_back(name);
+    for (const char* const name : {"runs", "failed", "metric", "mean", "low", "high", "behind_first", "behind_low",
+                                   "behind_high", "chance", "better_than", "seeds_needed"}) {
+      names.emplace_back(name);
+    }
+    std::string text = core::csv_row(names) + "\n";
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const Row& row = rows_[i];
+      std::vector<std::string> cells = {std::to_string(i + 1)};
+      for (const auto& [name, value] : sweep_.recipes[row.recipe]) cells.push_back(value);
+      const RunMean& mean = row.mean;
+      for (const std::string& cell : {std::to_string(mean.runs), std::to_string(row.failed), metric_, number(mean.mean),
+                                      number(mean.interval.low), number(mean.interval.high)}) {
+        cells.push_back(cell);
+      }
+      const bool is_compared = i > 0 && row.to_first.runs > 0;
+      for (const double value :
+           {row.to_first.mean, row.to_first.interval.low, row.to_first.interval.high, row.chance}) {
+        cells.push_back(is_compared ? number(value) : "");
+      }
+      cells.push_back(row.better_than);
+      cells.push_back(row.seeds_needed > 0 ? std::to_string(row.seeds_needed) : "");
+      text += core::csv_row(cells) + "\n";
+    }
+    return text;
+  }
+
+  std::string text() const {
+    std::vector<std::vector<std::string>> lines = {{"rank"}};
+    for (const auto& [name, value] : sweep_.recipes[0]) lines[0].push_back(name);
+    const size_t first_number = lines[0].size();
+    for (const std::string& name : {std::string("runs"), metric_, std::string("95 % interval"),
+                                    std::string("behind first"), std::string("chance"), std::string("better than")}) {
+      lines[0].push_back(name);
+    }
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const Row& row = rows_[i];
+      std::vector<std::string> line = {std::to_string(i + 1)};
+      for (const auto& [name, value] : sweep_.recipes[row.recipe]) line.push_back(core::printable(value));
+      const int64_t runs = row.mean.runs;
+      line.push_back(row.failed == 0 ? std::to_string(runs) : format("{} of {}", runs, runs + row.failed));
+      line.push_back(runs == 0 ? "failed" : format("{:.5g}", row.mean.mean));
+      line.push_back(range_text(row.mean.interval));
+      const bool is_compared = i > 0 && row.to_first.runs > 0;
+      line.push_back(is_compared ? format("{:.4g}", row.to_first.mean) : "-");
+      line.push_back(is_compared && row.to_first.runs > 1 ? format("{:.3f}", row.chance) : "-");
+      line.push_back(row.better_than.empty() ? "-" : row.better_than);
+      lines.push_back(line);
+    }
+    return aligned(lines, first_number) + verdict();
+  }
+
+  std::string verdict() const {
+    std::string text;
+    const int64_t units = sweep_.units();
+    if (rows_.size() > 1 && units > 1) {
+      text += format("better than: more than chance at 5 %, by paired t-tests over {}, corrected for {} (Holm)\n",
+                     sweep_.folds > 1 ? "seeds and folds" : "seeds",
+                     core::counted(static_cast<int64_t>(comparisons_), "comparison"));
+    } else if (rows_.size() > 1) {
+      text += "one run of each: --seeds 3 shows which differences are more than chance\n";
+    }
+    if (rows_.size() < 2 || rows_[1].to_first.runs < 2) return text;
+    const Row& second = rows_[1];
+    if (second.chance < kAlpha) return text + "the first is better than the second by more than chance\n";
+    if (second.seeds_needed == 0) {
+      return text + format("the best two: not even {} seeds would tell them apart\n", core::count_text(kMostSeeds));
+    }
+    const int64_t more = std::max<int64_t>(second.seeds_needed - sweep_.seeds, 1);
+    return text + format(
+                      "the best two: {} more ({} in all) would tell them apart in 80 of 100 cases, if they are {:.3g} "
+                      "apart as observed: --seeds {}\n",
+                      core::counted(more, "seed"), core::count_text(sweep_.seeds + more),
+                      std::abs(second.to_first.mean), sweep_.seeds + more);
+  }
+
+  const Sweep& sweep_;
+  std::vector<Row> rows_;
+  std::string metric_;
+  bool lower_is_better_ = false;
+  double overlap_ = 0;
+  size_t comparisons_ = 0;
+};
+
+}  // namespace
+
+SweepTable table_of(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results) {
+  return TableMaker(sweep, results).table();
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train sweep`: runs for combinations of values, seeds and folds, and one table however often it was killed.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "exit_codes.h"
+#include "tiny_data.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Words sweep_words(const std::string& folder, const Words& more) {
+  Words words = {"sweep",    folder, "--data-dir", "data", "--model",       "small_cnn", "--width",      "8",
+                 "--epochs", "2",    "--threads",  "1",    "--num-workers", "1",         "--batch-size", "16",
+                 "--device", "cpu",  "--no-amp"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+class SweepTest : public ::testing::Test {
+ protected:
+  void SetUp() override { write_idx(work_); }
+  std::string table_of(const std::string& folder) const { return content_of_file(work_ / (folder + "/sweep.csv")); }
+
+  const Workplace work_;
+};
+
+TEST_F(SweepTest, EachPartIsARunAndTheSameCommandFindsAllFinished) {
+  const Words words = sweep_words("s", {"--over", "lr=0.1,0.001", "--over", "opt=sgd,adamw", "--seeds", "2"});
+  const Ended ended = run(words, work_.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  const std::vector<std::string> rows = lines_of(table_of("s"));
+  ASSERT_EQ(rows.size(), 5u) << table_of("s");
+  EXPECT_EQ(rows[0].rfind("rank,lr,opt,runs,failed,metric,mean,low,high,", 0), 0u) << rows[0];
+  EXPECT_NE(ended.out.find("would tell them apart"), std::string::npos) << ended.out;
+  EXPECT_TRUE(fs::exists(work_ / "s/lr=0.1_opt=sgd_seed=42/checkpoints/last"));
+  const Ended listed = run({"runs", "s"}, work_.path());
+  for (const char* const name : {"s/lr=0.1_opt=sgd_seed=42", "s/lr=0.001_opt=adamw_seed=43"}) {
+    EXPECT_NE(listed.out.find(name), std::string::npos) << listed.out;
+  }
+  const std::string before = table_of("s");
+  const Ended again = run(words, work_.path());
+  EXPECT_EQ(again.exit_code, 0) << story_of(words, again);
+  EXPECT_EQ(again.err.find("run 1 of 8"), std::string::npos) << again.err;
+  EXPECT_EQ(again.out, ended.out);
+  EXPECT_EQ(table_of("s"), before);
+}
+
+TEST_F(SweepTest, KilledAndStoppedAndSharedItEndsWithTheTableOfAnUnbrokenOne) {
+  const Words more = {"--over", "lr=0.1,0.03", "--seeds", "2", "--folds", "2", "--epochs", "12"};
+  const Words whole = sweep_words("whole", more), broken = sweep_words("broken", more);
+  const Ended unbroken = run(whole, work_.path());
+  ASSERT_EQ(unbroken.exit_code, 0) << story_of(whole, unbroken);
+  const auto start = [&] {
+    Launch launch;
+    launch.words = broken;
+    launch.directory = work_.path();
+    return std::make_unique<Program>(launch);
+  };
+  for (const int milliseconds : {700, 1500, 400, 2500}) {
+    const auto one = start(), other = start();
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    one->send(SIGKILL);
+    other->send(SIGTERM);
+    const Ended stopped = other->wait();
+    const bool had_begun = stopped.signal == 0;  // to take signals
+    EXPECT_TRUE(!had_begun || stopped.exit_code == kStopped || stopped.exit_code == 0) << story_of(broken, stopped);
+    one->wait();
+  }
+  const auto one = start(), other = start();
+  for (Program* const program : {one.get(), other.get()}) {
+    const Ended ended = program->wait();
+    EXPECT_EQ(ended.exit_code, 0) << story_of(broken, ended);
+    EXPECT_EQ(ended.out, unbroken.out);
+  }
+  EXPECT_EQ(table_of("broken"), table_of("whole"));
+}
+
+TEST_F(SweepTest, WhatItCannotTryIsNamed) {
+  const struct {
+    Words more;
+    int exit_code;
+    std::string part;
+  } cases[] = {{{"--over", "lr"}, kUsage, "no option with values"},
+               {{"--over", "lrr=1"}, kUsage, "there is no such option"},
+               {{"--over", "lr=0.1,fast"}, kUsage, "fast"},
+               {{"--over", "lr=0.1,0.1"}, kUsage, "twice"},
+               {{"--over", "lr=0.1..1"}, kUsage, "--random"},
+               {{"--over", "seed=1,2"}, kUsage, "--seeds"},
+               {{"--over", "run-dir=a,b"}, kUsage, "its own"},
+               {{"--over", "lr=0.1", "--run-dir", "x"}, kConfig, "run-dir"},
+               {{"--folds", "2", "--val-fraction", "0.1"}, kConfig, "val-fraction"},
+               {{"--val-split", "fold:3/2", "--over", "lr=0.1"}, kConfig, "is no fold"}};
+  for (const auto& [more, exit_code, part] : cases) {
+    const Words words = sweep_words("s", more);
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, exit_code) << story_of(words, ended);
+    EXPECT_NE(ended.err.find(part), std::string::npos) << story_of(words, ended);
+  }
+}
+
+TEST_F(SweepTest, DrawsAreTheSameEachTimeAndThoseOfMoreBeginWithThoseOfFewer) {
+  const auto drawn = [&](const std::string& count) {
+    const Words words =
+        sweep_words("s", {"--over", "lr=1e-4..1", "--over", "opt=sgd,adamw", "--random", count, "--dry-run"});
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    return ended.out;
+  };
+  const std::string four = drawn("4"), six = drawn("6");
+  EXPECT_EQ(lines_of(four).size(), 4u) << four;
+  EXPECT_EQ(six.rfind(four, 0), 0u) << six;
+  EXPECT_EQ(four, drawn("4"));
+}
+
+}  // namespace
+}  // namespace stoker::cli
