@@ -27,7 +27,7 @@ using core::format;
 constexpr char kResultFile[] = "/sweep_part.json";
 constexpr uint64_t kMaxResultBytes = 1 << 16;
 
-/// What was noted of a part that has ended with these options; nothing: it has not.
+/// The result of a part that has ended with these options; nothing: it has not.
 std::optional<PartResult> noted_result(const Sweep& sweep, const SweepPart& part) {
   const std::string path = sweep.path_of(part) + kResultFile;
   if (!core::file_exists(path)) return std::nullopt;
@@ -124,7 +124,7 @@ class SweepRun {
       if (!has_diverged) core::log_info("  {} {:.6g}", results_[i]->metric, results_[i]->value);
     } else {
       core::throw_if_stopped();
-      core::log_error("{} ended with exit code {}: the same command goes on from there", core::printable(path), code);
+      core::log_error("{} ended with exit code {}: the same command continues there", core::printable(path), code);
       return code;
     }
     return core::kExitOk;
@@ -166,24 +166,18 @@ Command sweep_command() {
   using config::flag;
   const auto flags = std::make_shared<SweepFlags>();
   Command command = make_command("sweep", "DIR --over OPTION=VALUE,... [--seeds N] [--folds K] [options]",
-                                 "Trains combinations of option values, and tests which results differ by more than "
-                                 "chance. The same command resumes; several may share DIR.",
+                                 "Trains combinations of option values and tests which differ by more than chance; "
+                                 "several processes may share DIR.",
                                  sweep_runs, flags);
   command.arguments = {config::argument("DIR", "Folder for the run directories and sweep.csv.", flags->directory)};
   command.flags = {
-      flag(
-          "over", "OPTION=VALUES",
-          "Values to try, with commas between them (; where values hold commas); LOW..HIGH with --random. Several: all "
-          "combinations.",
-          flags->over),
-      flag("random", "N", "Draws N combinations, the same ones for the same --seed, instead of all.", flags->random, 1,
-           100'000),
-      flag("seeds", "N", "Trains each combination with N seeds, from --seed on (default: 1).", flags->seeds, 1, 10'000),
-      flag("folds", "K",
-           "Cross validation: trains each combination K times, each time validated on another of K parts of the "
-           "training split.",
+      flag("over", "OPTION=VALUES", "Values between commas, or ; where they hold commas; LOW..HIGH with --random.",
+           flags->over),
+      flag("random", "N", "Draws N combinations by --seed, instead of all.", flags->random, 1, 100'000),
+      flag("seeds", "N", "Seeds of each combination, from --seed on (default: 1).", flags->seeds, 1, 10'000),
+      flag("folds", "K", "Cross validation: K runs, each validated on another part of the training split.",
            flags->folds, 2, 1000),
-      flag("dry-run", "Prints the command of each run without training.", flags->dry_run)};
+      flag("dry-run", "Prints the commands.", flags->dry_run)};
   command.takes = config::takes_all;
   command.reads_files = command.opens_networks = true;
   return command;

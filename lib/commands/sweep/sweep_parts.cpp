@@ -140,7 +140,7 @@ void append_option(const config::Row& row, const std::string& text, std::vector<
   }
 }
 
-/// What all parts have in common, on the command line and for the digest.
+/// The options of all parts, for the command line and for the digest.
 struct Common {
   std::vector<std::string> words;
   std::string options;

@@ -210,7 +210,8 @@ class TableMaker {
     const Row& second = rows_[1];
     if (second.chance < kAlpha) return text + "the first is better than the second by more than chance\n";
     if (second.seeds_needed == 0) {
-      return text + format("the best two: not even {} seeds would tell them apart\n", core::count_text(kMostSeeds));
+      return text + format("the best two: not even {} seeds would tell them apart{}\n", core::count_text(kMostSeeds),
+                           sweep_.folds > 1 ? ", since folds share their images: try more of these" : "");
     }
     const int64_t more = std::max<int64_t>(second.seeds_needed - sweep_.seeds, 1);
     return text + format(
