@@ -33,6 +33,21 @@ TEST_F(BenchCommandTest, TheLoaderIsMeasuredOnLooseImages) {
   }
 }
 
+TEST_F(BenchCommandTest, LearningRatesGiveTheSameAnswerEachTime) {
+  write_idx(work_);
+  const Words words = {
+      "bench", "lr",           "--json", "--data-dir",    "data", "--model",       "small_cnn", "--width",
+      "8",     "--batch-size", "16",     "--threads",     "1",    "--num-workers", "1",         "--device",
+      "cpu",   "--seeds",      "2",      "--max-updates", "20",   "--no-amp"};
+  const Ended first = run(words, work_.path()), second = run(words, work_.path());
+  ASSERT_EQ(first.exit_code, 0) << story_of(words, first);
+  EXPECT_EQ(first.out, second.out);
+  const Json result = Json::parse(first.out, nullptr, /*allow_exceptions=*/false);
+  ASSERT_EQ(result["rates"].size(), 22u) << result;
+  EXPECT_EQ(result["rates"][0]["losses"].size(), 2u);
+  EXPECT_NE(result["suggestion"].is_null(), result["obstacle"].is_null());
+}
+
 TEST_F(BenchCommandTest, AllOnLooseImagesReportsThatTheyHaveNoLabels) {
   work_.write("images/0.jpg", jpeg_of(16, 12, 90));
   const Words words = {"bench", "all", "--data-dir", "images", "--threads", "1", "--num-workers", "1"};

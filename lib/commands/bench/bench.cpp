@@ -65,7 +65,8 @@ std::shared_ptr<const data::Source> cached(Settings& settings, const std::shared
   return datasets.train;
 }
 
-BenchResult run_bench(const std::string& what, const config::Configuration& configuration) {
+BenchResult run_bench(const BenchFlags& flags, const config::Configuration& configuration) {
+  const std::string& what = flags.what;
   const config::Options& given = configuration.options;
   Settings settings(configuration);
   const config::ResolvedOptions& options = settings.options();
@@ -75,7 +76,7 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
     return bench_step(options);
   }
   std::shared_ptr<const data::Source> source = bench_source(given.data);
-  source = data::evenly_spaced(source, data::holds_pixels(*source) ? kMaxPixelSamples : kMaxImages);
+  if (what != "lr") source = data::evenly_spaced(source, data::holds_pixels(*source) ? kMaxPixelSamples : kMaxImages);
   config::DataFacts facts = facts_of(*source, given.data);
   if (facts.num_classes == 0) facts.num_classes = config::usual_data(given).num_classes;
   settings.settle(facts);
@@ -90,6 +91,7 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
                       "give a data set, or use bench loader and bench step");
   }
   require_model_for(options, *source);
+  if (what == "lr") return bench_rates(options, source, {flags.seeds, options.train.max_updates});
   decide_arithmetic(settings);
   return what == "ablate" ? bench_ablate(options, data) : bench_all(options, source);
 }
@@ -98,12 +100,12 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
 
 Outcome bench(const Context& context, const BenchFlags& flags) {
   const std::string& what = flags.what;
-  if (what != "loader" && what != "step" && what != "all" && what != "ablate") {
+  if (what != "loader" && what != "step" && what != "all" && what != "ablate" && what != "lr") {
     throw core::Error(core::ErrorKind::usage, "train bench: there is no benchmark " + core::printable(what),
-                      "train bench loader, step, all or ablate");
+                      "train bench loader, step, all, ablate or lr");
   }
   if (flags.json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
-  const BenchResult result = run_bench(what, context.configuration);
+  const BenchResult result = run_bench(flags, context.configuration);
   for (const std::string& line : result.lines) core::log_info("{}", line);
   if (flags.json) {
     core::Json object = {{"bench", what}};

@@ -56,6 +56,20 @@ struct AblatedData {
 /// Training as it is, and without each of the things that make it fast, in turn: `rounds` of each, paired.
 BenchResult bench_ablate(const config::ResolvedOptions& options, const AblatedData& data,
                          const BenchEffort& effort = {});
+struct RateTest {
+  int64_t seeds = 3, updates = 0;  ///< updates: 0: chosen from the epoch
+  std::vector<double> rates = {};  ///< ascending; empty: three a decade from 1e-6 to 10
+};
+/// Training from the start with each of several learning rates, for each seed on the same images: which rates have the
+/// lowest loss after some updates. Nothing is measured that depends on the machine: the same answer each time.
+BenchResult bench_rates(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
+                        const RateTest& test);
+/// Losses of trainings: [rate][seed], NaN: it diverged.
+struct RateChoice {
+  size_t best = 0, low = 0, high = 0;  ///< rates; those from low to high are as good within chance
+  std::string obstacle;                ///< why none is suggested; empty: one is
+};
+RateChoice choose_rate(const std::vector<std::vector<double>>& losses);
 /// Training as it is, both at once: the figure that the two others bound.
 BenchResult bench_training(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                            const BenchEffort& effort = {});

@@ -230,6 +230,12 @@ void MeasuredTraining::warm_up(int64_t updates) {
   synchronize(learner_.device);
 }
 
+double MeasuredTraining::take_loss() {
+  const SumValues sums = updater_.sums().read();
+  updater_.sums().reset();
+  return sums.loss_sum / static_cast<double>(sums.images);  // 0 / 0 is NaN
+}
+
 MeasuredUpdates MeasuredTraining::measure(const std::function<bool(const MeasuredUpdates&)>& is_enough) {
   MeasuredUpdates measured;
   const double waited_before = feed_.loader().stats().consumer_wait_seconds;

@@ -86,6 +86,8 @@ class MeasuredTraining {
   /// Updates until `is_enough` returns true for those since the call, at least one. The device must have done all that
   /// was requested of it before. Throws as warm_up().
   MeasuredUpdates measure(const std::function<bool(const MeasuredUpdates& so_far)>& is_enough);
+  /// The mean loss of the images since the last call; NaN without one.
+  double take_loss();
 
  private:
   int64_t update();

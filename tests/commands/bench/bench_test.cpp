@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "config/resolution.h"
 #include "data/open_datasets.h"
 #include "tests/data/made_data.h"
@@ -35,6 +37,38 @@ TEST(BenchTest, SpreadIsTheMedianAndTheEnds) {
 
 TEST(BenchTest, TextHasTheUnitBehindTheMedian) {
   EXPECT_EQ(text_of({2, 1, 3}, "images/s"), "2.0 images/s (1.0 to 3.0)");
+}
+
+TEST(BenchTest, ARateIsSuggestedWhereTheCurveHasALowestPlace) {
+  const std::vector<std::vector<double>> clear = {{9.0, 9.2, 9.1}, {8.0, 8.3, 8.1}, {3.0, 3.3, 3.2},
+                                                  {3.1, 3.2, 3.3}, {6.0, 6.6, 6.1}, {NAN, 9.0, NAN}};
+  const RateChoice choice = choose_rate(clear);
+  EXPECT_EQ(choice.obstacle, "");
+  EXPECT_EQ(choice.best, 2u);
+  EXPECT_EQ(choice.low, 2u);
+  EXPECT_EQ(choice.high, 3u);
+  const struct {
+    std::vector<std::vector<double>> losses;
+    std::string obstacle;
+  } cases[] = {{{{2.0, 2.1}, {2.1, 2.0}, {1.9, 2.2}}, "flat"},
+               {{{2.3, 2.3, 2.3}, {2.3, 2.3, 2.3}}, "flat"},
+               {{{9.0, 9.2, 9.1}, {8.0, 8.3, 8.1}, {3.0, 3.3, 3.2}}, "highest rate"},
+               {{{NAN, NAN}, {NAN, NAN}}, "not finite"},
+               {{{9.0, 9.1, 9.2},
+                 {3.0, 5.0, 4.0},
+                 {3.1, 4.9, 4.1},
+                 {3.2, 4.8, 3.9},
+                 {3.3, 4.7, 4.2},
+                 {3.4, 4.6, 4.1},
+                 {3.5, 4.5, 4.0},
+                 {3.6, 4.5, 4.1},
+                 {3.6, 4.6, 4.0},
+                 {9.0, 9.2, 9.1}},
+                "noisy"}};
+  for (const auto& [losses, obstacle] : cases) {
+    EXPECT_NE(choose_rate(losses).obstacle.find(obstacle), std::string::npos)
+        << obstacle << ": " << choose_rate(losses).obstacle;
+  }
 }
 
 TEST(BenchTest, LoaderFiguresAreThoseOfTheFiles) {
