@@ -33,8 +33,8 @@ RunMean mean_of_runs(const std::vector<double>& figures, double overlap);
 /// First less second, of runs that have the same seed and fold: what they share cancels out.
 RunMean difference_of_runs(const std::vector<double>& first, const std::vector<double>& second, double overlap);
 
-/// p values for all of these tests together: none of them below 5 % in 95 of 100 cases where nothing differs (Holm, "A Simple
-/// Sequentially Rejective Multiple Test Procedure", 1979).
+/// p values for all of these tests together: none of them below 5 % in 95 of 100 cases where nothing differs (Holm, "A
+/// Simple Sequentially Rejective Multiple Test Procedure", 1979).
 std::vector<double> corrected_for_number(const std::vector<double>& chances);
 
 struct PowerSettings {
