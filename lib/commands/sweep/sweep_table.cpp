@@ -116,10 +116,11 @@ class TableMaker {
     for (size_t a = 0; a < rows_.size(); ++a) {
       for (size_t b = a + 1; b < rows_.size(); ++b) {
         const RunMean difference = statistics::difference_of_runs(rows_[a].values, rows_[b].values, overlap_);
+        if (a == 0) rows_[b].to_first = difference;
+        if (difference.runs < 2) continue;  // nothing is tested
         pairs.emplace_back(a, b);
         chances.push_back(difference.chance);
         first_is_better.push_back((difference.mean > 0) != lower_is_better_);
-        if (a == 0) rows_[b].to_first = difference;
       }
     }
     const std::vector<double> corrected = statistics::corrected_for_number(chances);
