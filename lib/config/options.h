@@ -78,7 +78,7 @@ inline constexpr int64_t kUnlimitedBad = 1'000'000'000;
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
 enum class AugmentInterpolation { nearest, bilinear };
-enum class OptimizerKind { sgd, adam, adamw };
+enum class OptimizerKind { sgd, adam, adamw, rmsprop, nadam, lion, lamb, muon };
 enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial, cosine_restarts, wsd, plateau };
 enum class AmpDtype { float16, bfloat16 };
 enum class ProveBackend { automatic, full, off };
@@ -90,7 +90,12 @@ enum class FeedKind { loader, resident };
 /// Whether the host launches each operation of an update, or a graph of all of them.
 enum class Graphs { on, off };
 enum class TaskKind { multiclass, binary, multilabel, regression, head_pose };
-enum class RegressionLoss { l1, l2, smooth_l1 };
+enum class LossKind { l1, l2, smooth_l1, huber, cross_entropy, bce, focal, asymmetric };
+/// What training minimises, with the numbers of its kind in the order of its words: `focal,2`.
+struct Loss {
+  LossKind kind = LossKind::smooth_l1;
+  std::vector<double> numbers = {};
+};
 enum class PoseHead { direct, binned };
 /// Metrics that can decide which checkpoint is best; each task has some of them (see config/task_facts.h).
 enum class EvalMetric {
@@ -168,7 +173,7 @@ struct TaskOptionsOf {
   /// binary, multilabel: factor of the positive term, 1 value or one per label; empty: none; auto: from the counts
   Pick<std::vector<double>> pos_weight = std::vector<double>{};
   double threshold = 0.5;  ///< binary, multilabel: probability from which "positive" is predicted
-  RegressionLoss loss = RegressionLoss::smooth_l1;
+  Pick<Loss> loss{};       ///< auto: cross-entropy, bce or smooth-l1, by the task
   /// regression, head pose: the network learns (target - mean) / scale; one value or one per target; empty for classes
   Pick<std::vector<double>> target_mean{}, target_scale{};
   PoseHead pose_head = PoseHead::direct;

@@ -25,6 +25,21 @@ bool is_numeric_task(TaskKind task) { return task == TaskKind::multilabel || has
 
 bool has_scaled_targets(TaskKind task) { return task == TaskKind::regression || task == TaskKind::head_pose; }
 
+const std::vector<std::pair<std::string, LossKind>>& loss_choices() {
+  static const auto choices = words_in_order<LossKind>("l1 l2 smooth-l1 huber cross-entropy bce focal asymmetric");
+  return choices;
+}
+
+std::string loss_name(LossKind loss) { return name_in(loss_choices(), loss); }
+
+const std::vector<LossKind>& losses_of(TaskKind task) {
+  using L = LossKind;
+  static const std::vector<L> multiclass = {L::cross_entropy, L::bce, L::focal};
+  static const std::vector<L> labels = {L::bce, L::focal, L::asymmetric};
+  static const std::vector<L> numbers = {L::smooth_l1, L::l1, L::l2, L::huber};
+  return has_scaled_targets(task) ? numbers : task == TaskKind::multiclass ? multiclass : labels;
+}
+
 const std::vector<std::pair<std::string, EvalMetric>>& eval_metric_choices() {
   static const auto choices = words_in_order<EvalMetric>(
       "loss top1 top5 accuracy exact_match precision recall f1 f1_micro roc_auc pr_auc mae rmse r2");

@@ -19,6 +19,11 @@ bool is_numeric_task(TaskKind task);
 /// Whether targets are real numbers that are scaled for the network.
 bool has_scaled_targets(TaskKind task);
 
+const std::vector<std::pair<std::string, LossKind>>& loss_choices();
+std::string loss_name(LossKind loss);
+/// Those that the task can minimise, the default first.
+const std::vector<LossKind>& losses_of(TaskKind task);
+
 const std::vector<std::pair<std::string, EvalMetric>>& eval_metric_choices();
 std::string eval_metric_name(EvalMetric metric);
 /// Those that the task computes, the default first; `loss` is among them.

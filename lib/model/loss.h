@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include <optional>
+
 #include "config/options.h"
 
 namespace stoker::model {
@@ -21,8 +23,31 @@ torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor
 torch::Tensor binary_cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& targets,
                                        const torch::Tensor& pos_weight, double label_smoothing);
 
-/// Sum over all elements of |d|, d^2, or smooth L1 with beta 1 (d^2 / 2 below 1, |d| - 1/2 above; Girshick 2015).
-/// differences float32, any shape -> float32 [].
-torch::Tensor regression_loss_sum(const torch::Tensor& differences, config::RegressionLoss loss);
+/// Lin et al. 2017, "Focal Loss for Dense Object Detection": each term of cross_entropy_sum() by (1 - p)^gamma, where p
+/// is the softmax of its class.
+torch::Tensor focal_sum(const torch::Tensor& logits, const torch::Tensor& labels, double gamma, double label_smoothing,
+                        const torch::Tensor& class_weights = {});
+/// The same of binary_cross_entropy_sum(), with p the probability of the target: torchvision's sigmoid_focal_loss with
+/// alpha -1; pos_weight a / (1 - a) stands for its alpha a, but for a factor.
+torch::Tensor sigmoid_focal_sum(const torch::Tensor& logits, const torch::Tensor& targets, double gamma,
+                                const torch::Tensor& pos_weight, double label_smoothing);
+/// Ridnik et al. 2021, "Asymmetric Loss For Multi-Label Classification": focal with a gamma each for negatives and
+/// positives; negatives are first shifted by `margin`, below which they count nothing.
+torch::Tensor asymmetric_sum(const torch::Tensor& logits, const torch::Tensor& targets, double negative_gamma,
+                             double positive_gamma, double margin, const torch::Tensor& pos_weight,
+                             double label_smoothing);
+
+/// Smoothed targets of classes, float32 [B, C]: 1 - s + s / C for the label, s / C elsewhere.
+torch::Tensor smoothed_classes(const torch::Tensor& labels, int64_t classes, double label_smoothing);
+/// Sum over the batch of the mean over classes of the cross entropy of sigmoids: timm's BinaryCrossEntropy. `wanted`
+/// [B, C] as smoothed_classes() makes it, mixed or not; what is above `threshold`, where there is one, counts as 1 and
+/// the rest as 0. class_weights as the `weight` of BCEWithLogitsLoss.
+torch::Tensor classes_bce_sum(const torch::Tensor& logits, const torch::Tensor& wanted,
+                              const std::optional<double>& threshold, const torch::Tensor& class_weights = {});
+
+/// Sum over all elements of |d|, d^2, smooth L1 with beta 1 (d^2 / 2 below 1, |d| - 1/2 above; Girshick 2015), or
+/// Huber's loss with a delta (d^2 / 2 below, delta (|d| - delta / 2) above). differences float32, any shape ->
+/// float32 [].
+torch::Tensor regression_loss_sum(const torch::Tensor& differences, const config::Loss& loss);
 
 }  // namespace stoker::model

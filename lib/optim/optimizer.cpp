@@ -77,6 +77,27 @@ void one_pass_adam(const torch::Tensor& parameter, const torch::Tensor& gradient
 
 namespace {
 
+using Kind = config::OptimizerKind;
+
+/// One pass over memory on the CPU, fused kernels elsewhere; the others have foreach kernels alone.
+bool has_kernels(Kind kind) { return kind == Kind::sgd || kind == Kind::adam || kind == Kind::adamw; }
+
+/// What the states of a parameter are called in checkpoints; "": there is none.
+struct StateNames {
+  const char* first = "exp_avg.";
+  const char* second = "exp_avg_sq.";
+};
+
+StateNames state_names(const NamedParameter& parameter, const config::ResolvedOptimOptions& options) {
+  switch (options.opt) {
+    case Kind::sgd: return {options.momentum != 0 ? "momentum." : "", ""};
+    case Kind::rmsprop: return {options.momentum != 0 ? "momentum." : "", "square_avg."};
+    case Kind::lion: return {"exp_avg.", ""};
+    case Kind::muon: return parameter.is_hidden_matrix() ? StateNames{"momentum.", ""} : StateNames{};
+    default: return {};
+  }
+}
+
 void check_parameter(const NamedParameter& parameter, const torch::Device& device) {
   const torch::Tensor& tensor = parameter.tensor;
   if (tensor.scalar_type() != torch::kFloat32 || tensor.device() != device || !tensor.is_non_overlapping_and_dense()) {
@@ -86,6 +107,11 @@ void check_parameter(const NamedParameter& parameter, const torch::Device& devic
 }
 
 }  // namespace
+
+int states_of(const NamedParameter& parameter, const config::ResolvedOptimOptions& options) {
+  const StateNames names = state_names(parameter, options);
+  return (*names.first != 0 ? 1 : 0) + (*names.second != 0 ? 1 : 0);
+}
 
 Optimizer::Optimizer(std::vector<NamedParameter> parameters, const config::ResolvedOptimOptions& options)
     : options_(options),
@@ -106,7 +132,8 @@ std::vector<torch::Tensor> Optimizer::gradients() const {
 }
 
 void Optimizer::step(const UpdateRates& rates, const torch::Tensor& found_inf) {
-  if (rates.momentum && options_.opt == config::OptimizerKind::sgd && options_.momentum == 0) {
+  const bool may_lack_momentum = options_.opt == Kind::sgd || options_.opt == Kind::rmsprop;
+  if (rates.momentum && may_lack_momentum && options_.momentum == 0) {
     throw core::Error(core::ErrorKind::bug, "a schedule moves the momentum of an optimizer that has none");
   }
   torch::NoGradGuard no_grad;
@@ -124,13 +151,12 @@ void Optimizer::zero_grad() {
 }
 
 std::vector<NamedState> Optimizer::state() {
-  const bool sgd = options_.opt == config::OptimizerKind::sgd;
   std::vector<NamedState> state;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     create_state(i);
-    const std::string& name = parameters_[i].name;
-    if (first_[i].defined()) state.push_back({(sgd ? "momentum." : "exp_avg.") + name, first_[i]});
-    if (second_[i].defined()) state.push_back({"exp_avg_sq." + name, second_[i]});
+    const StateNames names = state_names(parameters_[i], options_);
+    if (first_[i].defined()) state.push_back({names.first + parameters_[i].name, first_[i]});
+    if (second_[i].defined()) state.push_back({names.second + parameters_[i].name, second_[i]});
   }
   return state;
 }
@@ -158,38 +184,37 @@ void Optimizer::thaw() {
 std::map<std::string, int64_t> Optimizer::begun_at() const {
   std::map<std::string, int64_t> later;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (begun_at_[i] > 0 && options_.opt != config::OptimizerKind::sgd) later[parameters_[i].name] = begun_at_[i];
+    if (begun_at_[i] > 0 && options_.opt != Kind::sgd) later[parameters_[i].name] = begun_at_[i];
   }
   return later;
 }
 
 void Optimizer::create_state(size_t index) {
   const torch::Tensor& parameter = parameters_[index].tensor;
-  const bool adam = options_.opt != config::OptimizerKind::sgd;
+  const StateNames names = state_names(parameters_[index], options_);
   const auto create = [&parameter](torch::Tensor& slot) {
     torch::NoGradGuard no_grad;
     slot = slot.defined() ? with_layout_of(parameter, slot) : torch::zeros_like(parameter).detach();
   };
-  if (adam || options_.momentum != 0) create(first_[index]);
-  if (adam) create(second_[index]);
+  if (*names.first != 0) create(first_[index]);
+  if (*names.second != 0) create(second_[index]);
 }
 
 std::vector<Optimizer::Group> Optimizer::groups() {
   std::vector<Group> groups;
-  const auto group_of = [&groups](double weight_decay, double lr_scale, int64_t begun_at) -> Group& {
+  const auto group_of = [&groups](double weight_decay, double lr_scale, int64_t begun_at, bool is_matrix) -> Group& {
     for (Group& group : groups) {
       const bool is_same = group.weight_decay == weight_decay && group.lr_scale == lr_scale;
-      if (is_same && group.begun_at == begun_at) return group;
+      if (is_same && group.begun_at == begun_at && group.is_matrix == is_matrix) return group;
     }
-    groups.push_back({weight_decay, lr_scale, begun_at, {}, {}, {}, {}});
+    groups.push_back({weight_decay, lr_scale, begun_at, is_matrix, {}, {}, {}, {}});
     return groups.back();
   };
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const torch::Tensor& parameter = parameters_[i].tensor;
     if (!parameter.grad().defined()) continue;
     create_state(i);
-    const bool decays = (parameter.dim() > 1 && parameters_[i].decays) || options_.decay_norm_and_bias;
-    Group& group = group_of(decays ? options_.weight_decay : 0, parameters_[i].lr_scale, begun_at_[i]);
+    Group& group = group_of(decays(i) ? options_.weight_decay : 0, parameters_[i].lr_scale, begun_at_[i], is_matrix(i));
     group.parameters.push_back(parameter);
     group.gradients.push_back(with_layout_of(parameter, parameter.grad()));
     if (first_[i].defined()) group.first.push_back(first_[i]);
@@ -198,23 +223,64 @@ std::vector<Optimizer::Group> Optimizer::groups() {
   return groups;
 }
 
+bool Optimizer::decays(size_t index) const {
+  const NamedParameter& parameter = parameters_[index];
+  return (parameter.tensor.dim() > 1 && parameter.decays) || options_.decay_norm_and_bias;
+}
+
+bool Optimizer::is_matrix(size_t index) const {
+  if (options_.opt == Kind::lamb) return decays(index);
+  return options_.opt == Kind::muon && parameters_[index].is_hidden_matrix();
+}
+
 SgdRule Optimizer::sgd_rule(const Group& group, const UpdateRates& rates) const {
   return {rates.lr * group.lr_scale, rates.momentum.value_or(options_.momentum), options_.nesterov, group.weight_decay};
 }
 
 AdamRule Optimizer::adam_rule(const Group& group, const UpdateRates& rates) const {
-  return {rates.lr * group.lr_scale, rates.momentum.value_or(options_.beta1),     options_.beta2, options_.eps,
-          group.weight_decay,        options_.opt == config::OptimizerKind::adamw};
+  return {rates.lr * group.lr_scale,
+          rates.momentum.value_or(options_.beta1),
+          options_.beta2,
+          options_.eps,
+          group.weight_decay,
+          options_.opt == Kind::adamw || options_.opt == Kind::muon};
+}
+
+void Optimizer::step_by_foreach(const KernelLists& lists, const Group& group, const UpdateRates& rates) const {
+  const int64_t steps = steps_ - group.begun_at;
+  switch (options_.opt) {
+    case Kind::sgd: return foreach_sgd(lists, sgd_rule(group, rates));
+    case Kind::rmsprop: {
+      const SgdRule rule = sgd_rule(group, rates);
+      return foreach_rmsprop(lists, {rule.lr, options_.beta2, options_.eps, rule.momentum, rule.weight_decay});
+    }
+    case Kind::nadam: return foreach_nadam(lists, adam_rule(group, rates), steps);
+    case Kind::lion: return foreach_lion(lists, adam_rule(group, rates));
+    case Kind::lamb: return foreach_lamb(lists, adam_rule(group, rates), steps, group.is_matrix);
+    case Kind::muon:
+      if (group.is_matrix) return foreach_muon(lists, sgd_rule(group, rates));
+      [[fallthrough]];
+    case Kind::adam:
+    case Kind::adamw: return foreach_adam(lists, adam_rule(group, rates), steps);
+  }
 }
 
 void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates) const {
-  const bool is_sgd = options_.opt == config::OptimizerKind::sgd;
-  if (plain_ || !kernels::has_optimizer_step()) {
-    const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
-    is_sgd ? foreach_sgd(lists, sgd_rule(group, rates))
-           : foreach_adam(lists, adam_rule(group, rates), steps_ - group.begun_at);
+  if (!has_kernels(options_.opt)) {  // one by one: what is computed on the way is as large as one parameter
+    RECORD_USER_SCOPE("stoker::foreach_step");
+    const auto entry = [](const std::vector<torch::Tensor>& list, size_t i) {
+      return list.empty() ? list : std::vector<torch::Tensor>{list[i]};
+    };
+    for (size_t i = 0; i < group.parameters.size(); ++i) {
+      step_by_foreach({{group.parameters[i]}, {group.gradients[i]}, entry(group.first, i), entry(group.second, i)},
+                      group, rates);
+    }
     return;
   }
+  if (plain_ || !kernels::has_optimizer_step()) {
+    return step_by_foreach({group.parameters, group.gradients, group.first, group.second}, group, rates);
+  }
+  const bool is_sgd = options_.opt == Kind::sgd;
   RECORD_USER_SCOPE(is_sgd ? "stoker::sgd_step" : "stoker::adam_step");  // for profilers
   const SgdRule sgd = sgd_rule(group, rates);
   const AdamRule adam = adam_rule(group, rates);
@@ -231,7 +297,8 @@ void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates) const 
 
 void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, const torch::Tensor& found_inf) const {
   const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
-  if (options_.opt == config::OptimizerKind::sgd) {
+  if (!has_kernels(options_.opt)) return step_by_foreach(lists, group, rates);
+  if (options_.opt == Kind::sgd) {
     const SgdRule rule = sgd_rule(group, rates);
     skips_on_device() ? fused_sgd(lists, rule, found_inf) : foreach_sgd(lists, rule);
     return;
@@ -246,8 +313,8 @@ void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, con
 
 bool Optimizer::skips_on_device() const {
   const torch::Tensor& any = parameters_[0].tensor;
-  if (plain_ || !takes_device_kernels(any)) return false;
-  return options_.opt == config::OptimizerKind::sgd ? has_fused_sgd() : !any.is_cpu();
+  if (plain_ || !has_kernels(options_.opt) || !takes_device_kernels(any)) return false;
+  return options_.opt == Kind::sgd ? has_fused_sgd() : !any.is_cpu();
 }
 
 }  // namespace stoker::optim

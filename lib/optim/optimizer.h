@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SGD, Adam and AdamW over all parameters at once: fused or foreach kernels on CUDA, one pass over memory per
-// parameter on the CPU. Arithmetic is torch.optim's. State is kept and saved by parameter name.
+// Optimizers over all parameters at once. SGD, Adam and AdamW: fused or foreach kernels on CUDA, one pass over memory
+// per parameter on the CPU; the others: foreach kernels. Arithmetic is torch.optim's, or that of the papers. State is
+// kept and saved by parameter name.
 #pragma once
 
 #include <torch/types.h>
@@ -15,6 +16,8 @@
 #include "optim/schedule.h"
 
 namespace stoker::optim {
+
+struct KernelLists;
 
 // Optimizer steps on the CPU: each reads and writes every value once. Only this module includes this file.
 
@@ -38,7 +41,14 @@ struct NamedParameter {
   double lr_scale = 1;   ///< its share of the learning rate, > 0
   bool decays = true;    ///< false: no weight decay, as for parameters with fewer than two dimensions
   bool thaws = false;    ///< has no gradient at first; Adam counts its steps from thaw() on
+  bool is_classifier = false;
+
+  /// What Muon orthogonalises; AdamW moves the rest.
+  bool is_hidden_matrix() const { return tensor.dim() > 1 && decays && !is_classifier; }
 };
+
+/// How many tensors of its size the optimizer keeps for a parameter.
+int states_of(const NamedParameter& parameter, const config::ResolvedOptimOptions& options);
 
 /// A tensor of the optimizer's state, "momentum.<parameter>" and the like.
 struct NamedState {
@@ -56,10 +66,10 @@ class Optimizer {
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   std::vector<torch::Tensor> gradients() const;  ///< of parameters that have one
 
-  /// One update with the rates of a schedule, or a learning rate alone. Rates with a momentum need SGD's momentum
-  /// option to be above 0. With `found_inf` (float32 [1] on the device, 0 or 1) set to 1 nothing changes; fused kernels
-  /// read it on the device without a host sync, others read it on the host. Parameters without a gradient are left
-  /// alone.
+  /// One update with the rates of a schedule, or a learning rate alone. Rates with a momentum need the momentum option
+  /// of SGD and RMSprop to be above 0. With `found_inf` (float32 [1] on the device, 0 or 1) set to 1 nothing changes;
+  /// fused kernels read it on the device without a host sync, others read it on the host. Parameters without a gradient
+  /// are left alone.
   void step(const UpdateRates& rates, const torch::Tensor& found_inf = {});
   void zero_grad();  ///< frees the gradients
   /// From now on foreach operations instead of fused kernels or one pass: for measuring what these bring.
@@ -77,12 +87,13 @@ class Optimizer {
   void thaw();
 
  private:
-  /// The parameters of one step(): those with a gradient, one weight decay, one share of the learning rate and one
-  /// beginning; entry i of each list together.
+  /// The parameters of one step(): those with a gradient, one weight decay, one share of the learning rate, one
+  /// beginning and one kind; entry i of each list together.
   struct Group {
     double weight_decay = 0;
     double lr_scale = 1;
     int64_t begun_at = 0;
+    bool is_matrix = false;  ///< LAMB adapts the steps of these, Muon orthogonalises them
     std::vector<torch::Tensor> parameters, gradients, first, second;
   };
 
@@ -90,6 +101,10 @@ class Optimizer {
   std::vector<Group> groups();
   SgdRule sgd_rule(const Group& group, const UpdateRates& rates) const;
   AdamRule adam_rule(const Group& group, const UpdateRates& rates) const;
+  bool decays(size_t index) const;
+  bool is_matrix(size_t index) const;
+  /// Of optimizers without kernels of their own.
+  void step_by_foreach(const KernelLists& lists, const Group& group, const UpdateRates& rates) const;
   void step_on_cpu(const Group& group, const UpdateRates& rates) const;
   void step_on_device(const Group& group, const UpdateRates& rates, const torch::Tensor& found_inf) const;
   /// Whether found_inf is read by the kernels on the device.
@@ -98,7 +113,7 @@ class Optimizer {
   config::ResolvedOptimOptions options_;
   std::vector<NamedParameter> parameters_;
   std::vector<torch::Tensor> first_;   ///< momentum or exp_avg, one per parameter; undefined until needed
-  std::vector<torch::Tensor> second_;  ///< exp_avg_sq
+  std::vector<torch::Tensor> second_;  ///< exp_avg_sq or square_avg
   std::vector<int64_t> begun_at_;      ///< of steps_, one per parameter
   bool plain_ = false;
   int64_t steps_ = 0;      ///< steps requested that were not skipped on the host

@@ -27,4 +27,14 @@ struct AdamRule {
   bool decoupled = false;
 };
 
+/// sq = alpha * sq + (1 - alpha) * g^2;  u = g / (sqrt(sq) + eps);  m = momentum * m + u;  p -= lr * m. As
+/// torch.optim.RMSprop, not centred; without momentum p -= lr * u. Decay is added to the gradient.
+struct RmsPropRule {
+  double lr = 0;
+  double alpha = 0;
+  double eps = 0;
+  double momentum = 0;
+  double weight_decay = 0;
+};
+
 }  // namespace stoker::optim

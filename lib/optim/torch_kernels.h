@@ -16,7 +16,7 @@ namespace stoker::optim {
 struct KernelLists {
   std::vector<torch::Tensor> parameters, gradients;
   std::vector<torch::Tensor> first;   ///< momentum or exp_avg; empty without momentum
-  std::vector<torch::Tensor> second;  ///< exp_avg_sq
+  std::vector<torch::Tensor> second;  ///< exp_avg_sq or square_avg
 };
 
 bool has_fused_sgd();  ///< LibTorch has the kernel for CUDA
@@ -29,6 +29,24 @@ void fused_adam(const KernelLists& lists, const AdamRule& rule, const torch::Ten
 void foreach_sgd(const KernelLists& lists, const SgdRule& rule);
 /// As fused_adam(), from foreach operations; changes the gradients' contents as well. `step` is 1 for the first step.
 void foreach_adam(const KernelLists& lists, const AdamRule& rule, int64_t step);
+
+// Optimizers without kernels of their own: foreach operations on every device. They change the gradients' contents,
+// too.
+
+void foreach_rmsprop(const KernelLists& lists, const RmsPropRule& rule);
+/// Dozat 2016 as torch.optim.NAdam has it, with its momentum_decay of 0.004; decay is added to the gradient. Where a
+/// schedule moves beta1, the product of the momenta is that of the newest.
+void foreach_nadam(const KernelLists& lists, const AdamRule& rule, int64_t step);
+/// Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", algorithm 2; without `second`.
+void foreach_lion(const KernelLists& lists, const AdamRule& rule);
+/// You et al. 2020, "Large Batch Optimization for Deep Learning", algorithm 2 with the identity for phi. `adapts`:
+/// steps are scaled by the norms of weights and step, which the authors do not do for norms and biases.
+void foreach_lamb(const KernelLists& lists, const AdamRule& rule, int64_t step, bool adapts);
+/// Jordan et al. 2024: the momentum of a matrix, orthogonalised by five steps of Newton and Schulz; kernels of
+/// convolutions are matrices [out, rest]. Steps are as large as AdamW's (Liu et al. 2025, "Muon is Scalable for LLM
+/// Training", equation 4), so that both take one learning rate; decay is decoupled. As torch.optim.Muon with
+/// adjust_lr_fn="match_rms_adamw", in float32.
+void foreach_muon(const KernelLists& lists, const SgdRule& rule);
 
 /// Multiplies all in place by a one-element tensor of the same device.
 void multiply_all(const std::vector<torch::Tensor>& tensors, const torch::Tensor& factor);

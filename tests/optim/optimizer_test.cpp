@@ -7,9 +7,11 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -54,6 +56,11 @@ std::vector<torch::Tensor> tensors_of(const std::vector<NamedParameter>& paramet
   }
   return tensors;
 }
+
+using config::OptimizerKind;
+constexpr OptimizerKind kEvery[] = {OptimizerKind::sgd,     OptimizerKind::adam,  OptimizerKind::adamw,
+                                    OptimizerKind::rmsprop, OptimizerKind::nadam, OptimizerKind::lion,
+                                    OptimizerKind::lamb,    OptimizerKind::muon};
 
 void expect_close(const std::vector<NamedParameter>& ours, const std::vector<NamedParameter>& theirs) {
   for (size_t i = 0; i < ours.size(); ++i) {
@@ -120,6 +127,21 @@ TEST(OptimizerTest, AdamWEqualsTorchs) {
   for (const double weight_decay : {0.0, 0.5}) {
     expect_parity<torch::optim::AdamW>(optim_options(config::OptimizerKind::adamw, weight_decay),
                                        torch::optim::AdamWOptions(0.01).weight_decay(weight_decay), 0.01);
+  }
+}
+
+TEST(OptimizerTest, RmspropEqualsTorchs) {
+  for (const double momentum : {0.0, 0.9}) {
+    for (const double weight_decay : {0.0, 0.05}) {
+      auto options = optim_options(config::OptimizerKind::rmsprop, weight_decay);
+      options.momentum = momentum;
+      options.beta2 = 0.95;
+      options.eps = 1e-3;
+      expect_parity<torch::optim::RMSprop>(
+          options,
+          torch::optim::RMSpropOptions(0.001).alpha(0.95).eps(1e-3).momentum(momentum).weight_decay(weight_decay),
+          0.001);
+    }
   }
 }
 
@@ -199,7 +221,7 @@ TEST(OptimizerTest, LayoutOfParametersAndGradientsDoesNotMatter) {
 }
 
 TEST(OptimizerTest, FoundInfSkipsTheStepAndDoesNotCountIt) {
-  for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+  for (const auto kind : kEvery) {
     auto skipping = test_parameters();
     auto plain = test_parameters();
     Optimizer first(skipping, optim_options(kind, 0.05));
@@ -247,8 +269,30 @@ TEST(OptimizerTest, SgdStateIsTheMomentumAndNothingWithoutIt) {
   EXPECT_TRUE(Optimizer(test_parameters(), options).state().empty());
 }
 
+TEST(OptimizerTest, TheStateOfEachIsNamedAfterWhatItHolds) {
+  const std::pair<OptimizerKind, std::vector<std::string>> kStates[] = {
+      {OptimizerKind::rmsprop, {"momentum.fc.weight", "square_avg.fc.weight", "momentum.norm.weight"}},
+      {OptimizerKind::nadam, {"exp_avg.fc.weight", "exp_avg_sq.fc.weight", "exp_avg.norm.weight"}},
+      {OptimizerKind::lion, {"exp_avg.fc.weight", "exp_avg.norm.weight", "exp_avg.unused.weight"}},
+      {OptimizerKind::lamb, {"exp_avg.fc.weight", "exp_avg_sq.fc.weight", "exp_avg.norm.weight"}},
+      {OptimizerKind::muon, {"momentum.fc.weight", "exp_avg.norm.weight", "exp_avg_sq.norm.weight"}}};
+  for (const auto& [kind, wanted] : kStates) {
+    auto parameters = test_parameters();
+    const auto options = optim_options(kind, 0);
+    Optimizer optimizer(parameters, options);
+    std::vector<std::string> names;
+    for (const NamedState& item : optimizer.state()) names.push_back(item.name);
+    const auto first = std::find(names.begin(), names.end(), wanted.front());
+    ASSERT_GE(names.end() - first, 3) << static_cast<int>(kind);
+    EXPECT_EQ(std::vector<std::string>(first, first + 3), wanted);
+    int planned = 0;
+    for (const NamedParameter& parameter : parameters) planned += states_of(parameter, options);
+    EXPECT_EQ(static_cast<size_t>(planned), names.size()) << static_cast<int>(kind);
+  }
+}
+
 TEST(OptimizerTest, RestoredStateContinuesBitForBit) {
-  for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+  for (const auto kind : kEvery) {
     auto original = test_parameters();
     Optimizer first(original, optim_options(kind, 0.05));
     for (int64_t update = 0; update < 3; ++update) {
@@ -276,7 +320,8 @@ TEST(OptimizerTest, RestoredStateContinuesBitForBit) {
 }
 
 TEST(OptimizerTest, AParameterThatWasThawedLaterMovesAsInItsFirstSteps) {
-  for (const auto kind : {config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+  for (const auto kind : {config::OptimizerKind::adam, config::OptimizerKind::adamw, config::OptimizerKind::nadam,
+                          config::OptimizerKind::lamb}) {
     auto mixed = test_parameters(), fresh = test_parameters(), old = test_parameters();
     Optimizer of_mixed(mixed, optim_options(kind, 0.05)), of_fresh(fresh, optim_options(kind, 0.05));
     Optimizer of_old(old, optim_options(kind, 0.05));
@@ -295,7 +340,7 @@ TEST(OptimizerTest, AParameterThatWasThawedLaterMovesAsInItsFirstSteps) {
 }
 
 TEST(OptimizerTest, WhatThawsMovesAsIfTheOptimizerBeganThere) {
-  for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+  for (const auto kind : kEvery) {
     for (const bool is_plain : {false, true}) {
       auto all = test_parameters(), late = test_parameters();
       for (size_t i = 0; i < all.size(); i += 2) all[i].thaws = true;
@@ -319,7 +364,7 @@ TEST(OptimizerTest, WhatThawsMovesAsIfTheOptimizerBeganThere) {
 }
 
 TEST(OptimizerTest, AParameterWithAShareOfTheLearningRateMovesAsWithThatRate) {
-  for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+  for (const auto kind : kEvery) {
     auto mixed = test_parameters(), whole = test_parameters(), quarter = test_parameters();
     for (size_t i = 0; i < mixed.size(); i += 2) mixed[i].lr_scale = 0.25;
     Optimizer of_mixed(mixed, optim_options(kind, 0.05)), of_whole(whole, optim_options(kind, 0.05));

@@ -34,10 +34,10 @@ std::vector<double> losses_of(const engine::Task& task, const engine::SeenBatch&
   std::vector<torch::Tensor> losses;
   for (int64_t row = 0; row < outputs.size(0); ++row) {
     const torch::Tensor output = outputs.slice(0, row, row + 1);
-    torch::Tensor loss = task.training_loss_sum(output, row_of(seen.batch, row));
-    if (is_mixed) {
-      loss = seen.mix.lambda * loss + (1 - seen.mix.lambda) * task.training_loss_sum(output, row_of(partners, row));
-    }
+    const data::Batch own = row_of(seen.batch, row);
+    const torch::Tensor loss =
+        is_mixed ? task.mixed_loss_sum(output, own, row_of(partners, row), seen.mix.lambda, /*shares=*/{})
+                 : task.training_loss_sum(output, own);
     losses.push_back(loss.to(torch::kFloat64).reshape({}));
   }
   if (losses.empty()) return {};

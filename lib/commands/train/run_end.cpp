@@ -214,11 +214,13 @@ std::vector<std::string> recipe_lines(config::ResolvedOptions options) {
   const config::ResolvedOptimOptions& optim = options.optim;
   const config::ResolvedScheduleOptions& schedule = options.schedule;
   std::string first = format("{} lr {:g}", table.row_of(optim.opt).render(), optim.lr);
-  if (optim.opt == config::OptimizerKind::sgd) {
-    first += format(", {}momentum {:g}", optim.nesterov ? "nesterov " : "", optim.momentum);
-  } else {
-    first += format(", betas {:g} {:g}", optim.beta1, optim.beta2);
+  using Kind = config::OptimizerKind;
+  const bool is_muon = optim.opt == Kind::muon, is_rmsprop = optim.opt == Kind::rmsprop;
+  if (optim.opt == Kind::sgd || is_muon || is_rmsprop) {
+    first += format(", {}momentum {:g}", optim.nesterov && !is_rmsprop ? "nesterov " : "", optim.momentum);
   }
+  if (is_rmsprop) first += format(", alpha {:g}", optim.beta2);
+  if (optim.opt != Kind::sgd && !is_rmsprop) first += format(", betas {:g} {:g}", optim.beta1, optim.beta2);
   first += format(", weight decay {:g}, {}{}", optim.weight_decay, table.row_of(schedule.sched).render(),
                   shape_text(schedule));
   if (schedule.warmup_epochs > 0) {

@@ -84,7 +84,8 @@ void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& 
   rules.require(o.sched != ScheduleKind::one_cycle || o.warmup_epochs == 0,
                 "sched one-cycle has a warm-up of its own (--one-cycle): set warmup-epochs to 0");
   if (o.sched != ScheduleKind::one_cycle || !o.one_cycle_momentum) return;
-  rules.require(options.optim.opt != OptimizerKind::sgd || options.optim.momentum > 0,
+  const bool may_lack_momentum = options.optim.opt == OptimizerKind::sgd || options.optim.opt == OptimizerKind::rmsprop;
+  rules.require(!may_lack_momentum || options.optim.momentum > 0,
                 "one-cycle-momentum needs momentum above 0: set momentum, or one-cycle-momentum off");
   rules.require(o.one_cycle_base_momentum <= o.one_cycle_max_momentum,
                 core::format("one-cycle-momentum {},{}: the first is larger", number_text(o.one_cycle_base_momentum),
@@ -150,6 +151,14 @@ void check_task(const Options& given, const ResolvedOptions& options, bool has_n
   rules.require(
       std::find(metrics.begin(), metrics.end(), chosen) != metrics.end(),
       core::format("eval-metric {} is not computed for task {}, which has {}", eval_metric_name(chosen), name, known));
+  const std::vector<LossKind>& losses = losses_of(task);
+  std::string usable;
+  for (const LossKind loss : losses) usable += (usable.empty() ? "" : ", ") + loss_name(loss);
+  const Loss& loss = options.task.loss;
+  rules.require(std::find(losses.begin(), losses.end(), loss.kind) != losses.end(),
+                core::format("loss {} is not for task {}, which has {}", loss_name(loss.kind), name, usable));
+  rules.require(loss.kind != LossKind::bce || loss.numbers.empty() || task == TaskKind::multiclass,
+                core::format("the threshold of loss bce is for the task multiclass, but the task is {}", name));
   const bool is_pose_data = options.data.dataset == DatasetType::biwi || options.data.dataset == DatasetType::w300lp;
   rules.require(!is_pose_data || task == TaskKind::head_pose || !has_network,
                 core::format("dataset biwi and 300wlp hold head poses, but the task is {}: add task head-pose", name));

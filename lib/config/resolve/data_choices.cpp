@@ -198,10 +198,21 @@ constexpr double kNumbersRate = 0.002;   // for 256 images; where adamw was chos
 
 /// Real numbers are learned better with adamw: 10 epochs of made heads end at 5.0 degrees, against 8.1 with sgd, and
 /// those of a table at an R2 of 96 %, against 93 (scripts/bench/defaults_vs_recipes.py, docs/dev/performance-log.md).
-void choose_optimizer(Draft& draft) {
+void choose_optimizer(Draft& draft, const Facts& facts) {
   const Options& o = draft.options();
   if (has_scaled_targets(o.data.task)) draft.choose(o.optim.opt, "adamw", "for task " + task_name(o.data.task));
   draft.choose(o.optim.opt, "sgd", "usual");
+  const auto is = [kind = o.optim.opt.value()](OptimizerKind one) { return kind == one; };
+  if (is(OptimizerKind::muon) && !facts.names_momentum) draft.replace(o.optim.momentum, "0.95", "usual for muon");
+  if (is(OptimizerKind::lamb) && !facts.names_eps) draft.replace(o.optim.eps, "1e-06", "usual for lamb");
+  if ((is(OptimizerKind::lion) || is(OptimizerKind::rmsprop)) && !facts.names_betas) {
+    draft.replace(o.optim.beta2, "0.9,0.99", is(OptimizerKind::lion) ? "usual for lion" : "PyTorch's alpha of rmsprop");
+  }
+}
+
+/// For 256 images. Lion's steps have the size of the rate whatever the gradient, LAMB's are shares of the weights.
+double adaptive_rate(OptimizerKind kind) {
+  return kind == OptimizerKind::lion ? 0.0001 : kind == OptimizerKind::lamb ? 0.003 : kAdamRate;
 }
 
 /// Not more than there are: a batch beyond the data set has all of it. `train_images`: 0 while that is not known.
@@ -235,10 +246,14 @@ void choose_lr(Draft& draft, int64_t update_images, bool names_lr_base, bool is_
   const Options& o = draft.options();
   const auto images = static_cast<double>(update_images);
   if (o.optim.opt.value() != OptimizerKind::sgd && !names_lr_base) {
-    const double rate = is_own_adamw ? kNumbersRate : kAdamRate;
+    const OptimizerKind kind = o.optim.opt.value();
+    const bool is_adam = kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+    const double rate = is_own_adamw ? kNumbersRate : adaptive_rate(kind);
     draft.choose(o.optim.lr, core::format("{:.6g}", rate * std::sqrt(images / 256)),
                  core::format("{} x the square root of {} images / 256, {}", rate, images,
-                              is_own_adamw ? "for adamw and numbers" : "usual for adam and adamw"));
+                              is_own_adamw ? "for adamw and numbers"
+                              : is_adam    ? "usual for adam and adamw"
+                                           : "usual for this optimizer"));
   }
   const bool goes_high = cycles_by_itself && !names_lr_base;
   const double base = goes_high ? kOneCycleBase : o.optim.lr_base;
@@ -268,7 +283,7 @@ void choose_for_data(const DataFacts& data, Draft& draft) {
 
 void choose_optimization(const Options& given, const Facts& facts, bool batch_is_assumed, Draft& draft) {
   draft.assume(false);
-  choose_optimizer(draft);
+  choose_optimizer(draft, facts);
   draft.assume(batch_is_assumed || !facts.data);
   const DataFacts data = facts.data.value_or(usual_data(given));
   choose_schedule(draft, data);

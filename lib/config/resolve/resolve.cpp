@@ -71,6 +71,7 @@ void choose_eval_metric(Draft& draft) {
   const TaskKind task = draft.options().data.task;
   draft.choose(draft.options().train.eval_metric, eval_metric_name(eval_metrics_of(task).front()),
                "for task " + task_name(task));
+  draft.set_default(draft.options().task.loss, Loss{losses_of(task).front()});
 }
 
 /// The value of batch-size, with the accumulation-steps that belong to it, if any.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of the groups data, loader and task. Independent of how options are read or shown.
 #include <limits>
+#include <optional>
 
 #include "config/table/declaration.h"
 #include "config/task_facts.h"
@@ -261,6 +262,71 @@ void declare_loader(Declaration& d, LoaderOptionsOf<Pick>& o) {
 }
 
 constexpr Bounds kAboveZero{0, kUnbounded, true};
+
+struct LossNumber {
+  const char* name;
+  Bounds bounds;
+  std::optional<double> usual;  ///< none: without it the loss is another
+};
+
+std::vector<LossNumber> numbers_of(LossKind loss) {
+  constexpr Bounds kGamma{0, 10};
+  switch (loss) {
+    case LossKind::huber: return {{"DELTA", kAboveZero, 1}};
+    case LossKind::bce: return {{"THRESHOLD", {0, 1, false, true}, std::nullopt}};
+    case LossKind::focal: return {{"GAMMA", kGamma, 2}};
+    case LossKind::asymmetric:
+      return {{"NEGATIVE", kGamma, 4}, {"POSITIVE", kGamma, 1}, {"MARGIN", {0, 1, false, true}, 0.05}};
+    default: return {};
+  }
+}
+
+/// A name with the numbers of that loss, all of which are written: a stored run does not depend on what is usual.
+Codec<Loss> loss_codec() {
+  Codec<Loss> codec;
+  const Codec<LossKind> names = choice_codec(loss_choices(), {{"ce", LossKind::cross_entropy},
+                                                              {"mae", LossKind::l1},
+                                                              {"mse", LossKind::l2},
+                                                              {"smooth_l1_loss", LossKind::smooth_l1},
+                                                              {"asl", LossKind::asymmetric}});
+  codec.parse = [names](const std::string& text, Loss& value) {
+    const std::vector<std::string> words = split_words(text, ',');
+    Loss loss;
+    std::string problem = names.parse(words.empty() ? text : words.front(), loss.kind);
+    if (!problem.empty()) return problem;
+    const std::vector<LossNumber> numbers = numbers_of(loss.kind);
+    if (words.size() > 1 + numbers.size()) {
+      std::string usage = loss_name(loss.kind);
+      for (const LossNumber& number : numbers) usage += std::string(",") + number.name;
+      return shown(text) + " is not accepted; write " + usage;
+    }
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      double number = numbers[i].usual.value_or(0);
+      if (i + 1 < words.size()) problem = read_number(words[i + 1], numbers[i].bounds, number);
+      if (!problem.empty()) return std::string(numbers[i].name) + ": " + problem;
+      if (i + 1 < words.size() || numbers[i].usual) loss.numbers.push_back(number);
+    }
+    value = loss;
+    return problem;
+  };
+  codec.render = [](const Loss& value) {
+    std::string text = loss_name(value.kind);
+    for (const double number : value.numbers) text += "," + number_text(number);
+    return text;
+  };
+  codec.placeholder = "NAME[,X[,X[,X]]]";
+  for (const auto& [name, kind] : loss_choices()) {
+    codec.range += (codec.range.empty() ? "" : ", ") + name;
+    std::string brackets;
+    for (const LossNumber& number : numbers_of(kind)) {
+      codec.range += std::string("[,") + number.name;
+      brackets += "]";
+    }
+    codec.range += brackets;
+  }
+  return codec;
+}
+
 constexpr Bounds kNotBelowZero{0, kUnbounded};
 
 template <template <typename> class Pick>
@@ -291,11 +357,13 @@ void declare_classes(Declaration& d, OptionsOf<Pick>& o) {
 template <template <typename> class Pick>
 void declare_numbers(Declaration& d, TaskOptionsOf<Pick>& o) {
   using Of = TaskOptionsOf<Pick>;
-  d.add("loss", o.loss, choice_codec<RegressionLoss>("l1 l2 smooth-l1"))
+  d.add("loss", o.loss, loss_codec())
       .alias({"regression-loss"})
+      .several()
       .help(
-          "regression, head-pose: absolute, squared, or squared below 1 and absolute above (of scaled targets). Use "
-          "l1 where targets have outliers.");
+          "What training minimises; auto: cross-entropy for classes, bce for labels, smooth-l1 for numbers. Use focal "
+          "or, for labels, asymmetric where most examples are easy, bce with mixup for recipes of timm (targets above "
+          "THRESHOLD count as 1), l1 or huber where targets have outliers.");
   d.add_list("target-mean", o.target_mean, {-kUnbounded, kUnbounded}, "auto")
       .unit("of the target")
       .help(

@@ -134,38 +134,54 @@ template <template <typename> class Pick>
 void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
   using Of = OptimOptionsOf<Pick>;
   d.group("optim", "Optimizer");
-  d.add("opt", o.opt, choice_codec<OptimizerKind>("sgd adam adamw"))
+  d.add("opt", o.opt,
+        choice_codec(words_in_order<OptimizerKind>("sgd adam adamw rmsprop nadam lion lamb muon"),
+                     {{"SGD", OptimizerKind::sgd},
+                      {"Adam", OptimizerKind::adam},
+                      {"AdamW", OptimizerKind::adamw},
+                      {"RMSprop", OptimizerKind::rmsprop},
+                      {"NAdam", OptimizerKind::nadam},
+                      {"Lion", OptimizerKind::lion},
+                      {"LAMB", OptimizerKind::lamb},
+                      {"Lamb", OptimizerKind::lamb},
+                      {"Muon", OptimizerKind::muon}}))
       .alias({"optimizer"})
       .help(
-          "Optimizer; auto: adamw for the tasks regression and head-pose, else sgd. Use adamw for transformers; a "
-          "resumed run keeps that of its start.");
+          "Optimizer; auto: adamw for the tasks regression and head-pose, else sgd. Use adamw for transformers, lamb "
+          "for very large batches; muon moves matrices, adamw the classifier, norms and biases. A resumed run keeps "
+          "that of its start.");
   d.add("lr", o.lr, number_codec(kPositive))
       .alias({"learning-rate"})
       .help(
           "Peak learning rate; auto is lr-base x images per update / 256. Set it for pretrained weights, about a tenth "
           "of auto; where lr-base is not given, auto uses 0.4 for one-cycle by sched auto, 0.001 x the square root of "
-          "images / 256 for adam and adamw, 0.002 for adamw by opt auto.");
+          "images / 256 for adam and its like (lamb 0.003, lion 0.0001), 0.002 for adamw by opt auto.");
   d.add("lr-base", o.lr_base, number_codec(kPositive))
       .unit("per 256 images")
       .help(
           "Learning rate per 256 images, from which an automatic lr is scaled. Set it in configurations for several "
           "batch sizes.")
       .expert();
-  d.add("momentum", o.momentum, number_codec(kBelowOne)).help("SGD's momentum. Few need another than 0.9.");
+  d.add("momentum", o.momentum, number_codec(kBelowOne))
+      .help("Momentum of sgd, rmsprop and muon (unless given 0.95). Few need another than 0.9.");
   d.add_switch("nesterov", o.nesterov)
-      .help("Nesterov momentum for SGD (needs momentum above 0). Turn it off to compare with programs without.");
+      .help("Nesterov momentum for sgd and muon. Turn it off to compare with programs without.");
   d.add_parts("betas",
               {{"BETA1", o, &Of::beta1, number_codec(kBelowOne)}, {"BETA2", o, &Of::beta2, number_codec(kBelowOne)}}, 2)
       .help(
-          "Adam: decay of the first and of the second moment. Lower BETA2, to 0.95 or so, where long runs of "
-          "transformers spike.");
+          "Adam and its like: decay of the first and of the second moment; unless given, lion and rmsprop, whose alpha "
+          "is BETA2, have 0.99. Lower BETA2, to 0.95 or so, where long runs of transformers spike.");
   d.add("eps", o.eps, number_codec(kPositive))
-      .help("Adam: added to the denominator. Raise it, to 1e-6 or so, where float16 training is unstable.")
+      .help(
+          "Adam and its like: added to the denominator; unless given, lamb has 1e-6. Raise it, to 1e-6 or so, where "
+          "float16 training is unstable.")
       .expert();
   d.add("weight-decay", o.weight_decay, number_codec(kNotNegative))
       .alias({"wd"})
       .help(
-          "Decay of the weights; decoupled for adamw, added to the gradient otherwise. Use 0.05 or so with adamw; as "
+          "Decay of the weights; decoupled for adamw, lion, lamb and muon, added to the gradient otherwise. Use 0.05 "
+          "or "
+          "so with adamw; as "
           "in timm, biases, norms, layer scales, position embeddings and class tokens do not decay.");
   d.add_switch("decay-norm-and-bias", o.decay_norm_and_bias)
       .help(

@@ -71,12 +71,14 @@ const std::vector<ForeignOption>& timm_keys() {
                                   {"val-split", "validation=; *=val-split:*"},  // found by its usual names
                                   {"validation-batch-size", "val-batch-size"},
                                   // Written into every file, and used beside others only.
+                                  {"bce-loss", "@bce"},
+                                  {"bce-target-thresh", ""},
                                   {"clip-mode", "clip-mode", "", "clip_grad"},
                                   {"decay-epochs", "decay-epochs", "", "sched=step"},
                                   {"decay-milestones", "decay-milestones", "", "sched=multistep"},
                                   {"decay-rate", "decay-rate", "", "sched=step|multistep|plateau"},
                                   {"patience-epochs", "plateau", "", "sched=plateau"},
-                                  {"momentum", "momentum", "", "opt=sgd|momentum"},
+                                  {"momentum", "momentum", "", "opt=sgd|momentum|rmsprop|muon"},
                                   {"warmup-prefix", ""},
                                   // Without a counterpart: off, or the run would be another one.
                                   {"class-map", "-=", "classes are the names of the folders"},
@@ -93,7 +95,7 @@ const std::vector<ForeignOption>& timm_keys() {
   // The same without advice, and what changes nothing here whatever its value.
   static const Words keys = with(
       with(explained, "",
-           "aug-repeats aug-splits bce-loss bce-pos-weight bce-sum bce-target-thresh bn-eps cutmix-minmax "
+           "aug-repeats aug-splits bce-pos-weight bce-sum bn-eps cutmix-minmax "
            "drop-block gp head-init-bias head-init-scale jsd-loss lr-noise mixup-off-epoch model-kwargs naflex-loader "
            "opt-kwargs resplit split-bn train-num-samples val-num-samples vflip",
            "-="),
@@ -251,6 +253,9 @@ const std::vector<ForeignDefault>& foreign_defaults() {
   static const std::vector<ForeignDefault> defaults = {{"timm", "train-crop", "random-resized"},
                                                        {"timm", "drop-path-rate", "0"},
                                                        {"optimizer.adamw", "weight-decay", "0.01"},
+                                                       {"optimizer.rmsprop", "momentum", "0"},
+                                                       {"optimizer.rmsprop", "lr", "0.01"},
+                                                       {"optimizer.nadam", "lr", "0.002"},
                                                        {"optimizer", "weight-decay", "0"},
                                                        {"optimizer", "decay-norm-and-bias", "true"},
                                                        {"optimizer", "lr", "0.001"},
@@ -402,6 +407,14 @@ std::vector<RenamedOption> renamed_options(const OptionTexts& texts) {
     option.now = merged.now;
     option.text = merged.text(parts);
     renamed.push_back(std::move(option));
+  }
+  // Runs of classes had the loss of numbers in their record, without effect.
+  const auto task = texts.find("task"), loss = texts.find("loss");
+  const bool is_class =
+      task != texts.end() && (task->second == "multiclass" || task->second == "binary" || task->second == "multilabel");
+  if (is_class && loss != texts.end() &&
+      (loss->second == "smooth-l1" || loss->second == "l1" || loss->second == "l2")) {
+    renamed.push_back({{"loss"}, "loss", task->second == "multiclass" ? "cross-entropy" : "bce"});
   }
   return renamed;
 }

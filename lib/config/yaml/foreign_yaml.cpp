@@ -194,6 +194,9 @@ class Rewriter {
       const bool cannot = type == "float16" && text_of("device") == "cpu";
       if (text == "true" && cannot) notes_.push_back("amp is float16 in timm, which a CPU does not compute: amp auto");
       set("amp", text != "true" ? text : cannot ? "auto" : type, line);
+    } else if (conversion == "bce") {
+      const std::string threshold = text_of("bce_target_thresh");
+      if (text == "true") set("loss", threshold.empty() ? "bce" : "bce," + threshold, line);
     } else if (conversion == "color-jitter") {  // a policy takes its place in timm
       if (!text_of("aa").empty() || (value.kind == Kind::scalar && fits_pattern("-", text))) return;
       std::string all = text;
@@ -235,7 +238,8 @@ class Rewriter {
   /// A null lr is lr_base x images of an update / lr_base_size, or times the root of that share for Adam and its like.
   void learning_rate(int line) {
     if (!text_of("lr").empty()) return;
-    const bool is_adaptive = text_of("opt").find("ada") != std::string::npos;
+    const std::string optimizer = text_of("opt");
+    const bool is_adaptive = optimizer.find("ada") != std::string::npos || optimizer.find("lamb") != std::string::npos;
     const std::string scale = text_of("lr_base_scale", is_adaptive ? "sqrt" : "linear");
     const double share =
         number_of("batch_size", 128) * number_of("grad_accum_steps", 1) / number_of("lr_base_size", 256);

@@ -31,13 +31,9 @@ PassResult UpdateStep::accumulate_micro_batch(const MicroBatch& micro_batch, Ste
   {
     const AutocastScope autocast(settings_.precision);
     out.outputs = learner_.model->forward(micro_batch.batch.images);
-    out.loss_sum = task_.training_loss_sum(out.outputs, micro_batch.batch);
-    if (micro_batch.is_mixed()) {
-      const torch::Tensor partners = task_.training_loss_sum(out.outputs, micro_batch.partners);
-      out.loss_sum = micro_batch.shares.defined()
-                         ? micro_batch.shares[0] * out.loss_sum + micro_batch.shares[1] * partners
-                         : micro_batch.lambda * out.loss_sum + (1 - micro_batch.lambda) * partners;
-    }
+    out.loss_sum = micro_batch.is_mixed() ? task_.mixed_loss_sum(out.outputs, micro_batch.batch, micro_batch.partners,
+                                                                 micro_batch.lambda, micro_batch.shares)
+                                          : task_.training_loss_sum(out.outputs, micro_batch.batch);
   }
   if (timer) timer->done(StepPart::forward);
   if (before_backward) before_backward();

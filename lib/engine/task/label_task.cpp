@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels that an image has or not, one logit each: mean over the labels of the cross entropy of their sigmoids. Any of
-// several, or one, which decides between two classes: the logit is that of class 1.
+// Labels that an image has or not, one logit each: mean over the labels of the cross entropy of their sigmoids, or of
+// another loss. Any of several, or one, which decides between two classes: the logit is that of class 1.
 #include <cmath>
 
 #include "engine/task/metrics.h"
@@ -120,6 +120,7 @@ class LabelTask : public Task {
   LabelTask(const TaskSpec& spec, torch::Device device)
       : kind_(spec.kind),
         labels_(spec.kind == TaskKind::binary ? 1 : spec.num_classes),
+        loss_(spec.options.loss),
         label_smoothing_(spec.label_smoothing),
         threshold_(spec.options.threshold) {
     const std::vector<double>& weights = spec.options.pos_weight;
@@ -128,8 +129,16 @@ class LabelTask : public Task {
 
   int64_t num_outputs() const override { return labels_; }
   torch::Tensor training_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const override {
-    return mean_of_labels(
-        model::binary_cross_entropy_sum(outputs, label_truth(kind_, batch), pos_weight_, label_smoothing_));
+    const torch::Tensor truth = label_truth(kind_, batch);
+    const std::vector<double>& numbers = loss_.numbers;
+    switch (loss_.kind) {
+      case config::LossKind::focal:
+        return mean_of_labels(model::sigmoid_focal_sum(outputs, truth, numbers.at(0), pos_weight_, label_smoothing_));
+      case config::LossKind::asymmetric:
+        return mean_of_labels(model::asymmetric_sum(outputs, truth, numbers.at(0), numbers.at(1), numbers.at(2),
+                                                    pos_weight_, label_smoothing_));
+      default: return mean_of_labels(model::binary_cross_entropy_sum(outputs, truth, pos_weight_, label_smoothing_));
+    }
   }
   torch::Tensor eval_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const override {
     return mean_of_labels(
@@ -155,6 +164,7 @@ class LabelTask : public Task {
 
   TaskKind kind_;
   int64_t labels_;
+  config::Loss loss_;
   double label_smoothing_, threshold_;
   torch::Tensor pos_weight_;  // float32 [1] or [labels]; undefined: 1
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of several classes: softmax and cross entropy; top-1, top-5, and precision, recall and F1 over classes.
+// One of several classes: softmax and cross entropy, or another loss; top-1, top-5, and precision, recall and F1 over
+// classes.
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "engine/task/metrics.h"
@@ -121,14 +123,28 @@ class MulticlassMetrics : public EvalMetrics {
 class MulticlassTask : public Task {
  public:
   MulticlassTask(const TaskSpec& spec, torch::Device device)
-      : classes_(spec.num_classes), label_smoothing_(spec.label_smoothing), device_(device) {
+      : classes_(spec.num_classes), loss_(spec.options.loss), label_smoothing_(spec.label_smoothing), device_(device) {
     const std::vector<double>& weights = spec.options.class_weights;
     if (!weights.empty()) class_weights_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }
 
   int64_t num_outputs() const override { return classes_; }
   torch::Tensor training_loss_sum(const torch::Tensor& logits, const data::Batch& batch) const override {
-    return model::cross_entropy_sum(logits, batch.labels, label_smoothing_, class_weights_);
+    switch (loss_.kind) {
+      case config::LossKind::bce: return bce_sum(logits, smoothed(batch));
+      case config::LossKind::focal:
+        return model::focal_sum(logits, batch.labels, loss_.numbers.at(0), label_smoothing_, class_weights_);
+      default: return model::cross_entropy_sum(logits, batch.labels, label_smoothing_, class_weights_);
+    }
+  }
+  /// A threshold of bce is one of mixed targets.
+  torch::Tensor mixed_loss_sum(const torch::Tensor& logits, const data::Batch& batch, const data::Batch& partners,
+                               double share, const torch::Tensor& shares) const override {
+    if (loss_.kind != config::LossKind::bce || loss_.numbers.empty()) {
+      return Task::mixed_loss_sum(logits, batch, partners, share, shares);
+    }
+    return bce_sum(logits, shares.defined() ? shares[0] * smoothed(batch) + shares[1] * smoothed(partners)
+                                            : share * smoothed(batch) + (1 - share) * smoothed(partners));
   }
   torch::Tensor eval_loss_sum(const torch::Tensor& logits, const data::Batch& batch) const override {
     return model::cross_entropy_sum(logits, batch.labels, /*label_smoothing=*/0);
@@ -148,7 +164,17 @@ class MulticlassTask : public Task {
   torch::Tensor predictions(const torch::Tensor& logits) const override { return logits.softmax(1); }
 
  private:
+  torch::Tensor smoothed(const data::Batch& batch) const {
+    return model::smoothed_classes(batch.labels, classes_, label_smoothing_);
+  }
+  torch::Tensor bce_sum(const torch::Tensor& logits, const torch::Tensor& wanted) const {
+    const std::vector<double>& numbers = loss_.numbers;
+    return model::classes_bce_sum(logits, wanted, numbers.empty() ? std::nullopt : std::optional<double>(numbers[0]),
+                                  class_weights_);
+  }
+
   int64_t classes_;
+  config::Loss loss_;
   double label_smoothing_;
   torch::Device device_;
   torch::Tensor class_weights_;  // float32 [classes]; undefined: 1

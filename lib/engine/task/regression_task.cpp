@@ -77,7 +77,7 @@ class RegressionTask : public Task {
 
  private:
   int64_t targets_;
-  config::RegressionLoss loss_;
+  config::Loss loss_;
   TargetScaling scaling_;
 };
 
@@ -210,7 +210,7 @@ class HeadPoseTask : public Task {
 
  private:
   PoseHead head_;
-  config::RegressionLoss loss_;
+  config::Loss loss_;
   double weight_, label_smoothing_;
 };
 

@@ -7,6 +7,12 @@
 
 namespace stoker::engine {
 
+torch::Tensor Task::mixed_loss_sum(const torch::Tensor& outputs, const data::Batch& batch, const data::Batch& partners,
+                                   double share, const torch::Tensor& shares) const {
+  const torch::Tensor own = training_loss_sum(outputs, batch), other = training_loss_sum(outputs, partners);
+  return shares.defined() ? shares[0] * own + shares[1] * other : share * own + (1 - share) * other;
+}
+
 std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device) {
   switch (spec.kind) {
     case config::TaskKind::multiclass: return make_multiclass_task(spec, device);

@@ -53,7 +53,12 @@ class Task {
   /// Sum over the batch of what training minimises: float32 []. outputs [B, num_outputs] float32 or the
   /// autocast type.
   virtual torch::Tensor training_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
-  /// The loss sum as evaluation reports it: without smoothing and without weights of classes.
+  /// training_loss_sum() of images of which `share` is their own and the rest that of `partners`, the batch with the
+  /// partners' labels. `shares`: both shares as float32 [2] on the device; undefined: `share` counts.
+  virtual torch::Tensor mixed_loss_sum(const torch::Tensor& outputs, const data::Batch& batch,
+                                       const data::Batch& partners, double share, const torch::Tensor& shares) const;
+  /// The loss sum as evaluation reports it: without smoothing and without weights of classes. For classes and labels
+  /// cross entropy, whichever loss is trained, so that runs can be compared.
   virtual torch::Tensor eval_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
   /// The one figure that is shown while training, by name and unit, and its sum over a batch: [] (hits, or
   /// errors).

@@ -27,8 +27,9 @@ namespace {
 
 /// The memory of training per weight besides the weight: its gradient, the optimizer's state, the average.
 void refuse_training_beyond_memory(const config::ResolvedOptions& options, const model::ImageModel& model) {
-  const int copies = 1 + optimizer_copies(options.optim) + (options.optim.model_ema ? 1 : 0);
-  const int64_t parameters = model::parameter_count(model), needed = 4 * copies * parameters;  // float32
+  const double copies = 1 + optimizer_copies(options.optim, model) + (options.optim.model_ema ? 1 : 0);
+  const int64_t parameters = model::parameter_count(model);
+  const int64_t needed = std::llround(4 * copies * static_cast<double>(parameters));  // float32
   const int64_t available = core::read_machine_facts().ram_available_bytes;
   if (available == 0 || needed <= available) return;
   throw core::Error(
@@ -54,7 +55,7 @@ std::vector<optim::NamedParameter> learning_parameters(model::ImageModel& model,
     const int64_t layers_after = layer_decay == 1 ? 0 : model.layer_count() - 1 - model.layer_of(item.key());
     const double share = backbone_lr != 1 && model.is_in_backbone(item.key()) ? backbone_lr : 1;
     parameters.push_back({item.key(), item.value(), share * std::pow(layer_decay, static_cast<double>(layers_after)),
-                          model.decays(item.key()), is_frozen});
+                          model.decays(item.key()), is_frozen, !model.is_in_backbone(item.key())});
   }
   if (thaws) model::rest_frozen_norms(model);
   return parameters;
@@ -81,8 +82,17 @@ std::string precision_text(const config::ResolvedOptions& options, const engine:
   return text + ", " + core::counted(options.device.threads, "CPU thread");
 }
 
-int optimizer_copies(const config::ResolvedOptimOptions& options) {
-  return options.opt != config::OptimizerKind::sgd ? 2 : options.momentum != 0 ? 1 : 0;
+double optimizer_copies(const config::ResolvedOptimOptions& options, const model::ImageModel& model) {
+  double numbers = 0, states = 0;
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    const optim::NamedParameter parameter{
+        item.key(), item.value(), 1, model.decays(item.key()), false, !model.is_in_backbone(item.key())};
+    const auto count = static_cast<double>(item.value().numel());
+    numbers += count;
+    states += count * optim::states_of(parameter, options);
+  }
+  return numbers > 0 ? states / numbers : 0;
 }
 
 void require_model_for(const config::ResolvedOptions& options, const data::Source& source) {

@@ -46,8 +46,8 @@ std::unique_ptr<engine::GraphRunner> graph_runner_for(const config::ResolvedOpti
 /// Text of the banner behind the precision: ", graphs"; empty where there are none.
 std::string graphs_text(const config::ResolvedOptions& options, torch::Device device);
 
-/// Numbers that the optimizer keeps per weight.
-int optimizer_copies(const config::ResolvedOptimOptions& options);
+/// Numbers that the optimizer keeps per weight that learns, on average.
+double optimizer_copies(const config::ResolvedOptimOptions& options, const model::ImageModel& model);
 
 /// Throws Error{config} where `source` has clips, but the network sees single images.
 void require_model_for(const config::ResolvedOptions& options, const data::Source& source);

@@ -72,7 +72,8 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   inputs.data_bytes = parts.data_bytes + kOrderBytes * train.size();
   inputs.weight_bytes = engine::state_bytes(*parts.learner.model);
   inputs.gradient_bytes = engine::gradient_bytes(*parts.learner.model);
-  inputs.optimizer_bytes = inputs.gradient_bytes * optimizer_copies(options.optim);
+  inputs.optimizer_bytes =
+      std::llround(static_cast<double>(inputs.gradient_bytes) * optimizer_copies(options.optim, *parts.learner.model));
   inputs.average_bytes = parts.learner.ema ? inputs.weight_bytes : 0;
   inputs.copies_to_save = options.run.async_save;
   inputs.largest_tensor_bytes = largest_tensor_bytes(*parts.learner.model);

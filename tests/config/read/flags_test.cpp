@@ -200,8 +200,10 @@ TEST(FlagsTest, FreeTextIsUtf8WithoutControlCharacters) {
 }
 
 TEST(FlagsTest, WordsOfChoicesAreSuggested) {
-  EXPECT_EQ(parse_failure({"--opt", "adamv"}).message,
-            "--opt: \"adamv\" is not accepted; write one of sgd, adam, adamw (did you mean adamw?)");
+  EXPECT_EQ(
+      parse_failure({"--opt", "adamv"}).message,
+      "--opt: \"adamv\" is not accepted; write one of sgd, adam, adamw, rmsprop, nadam, lion, lamb, muon (did you "
+      "mean adamw?)");
   EXPECT_TRUE(parse_failure({"--device", "tpu"}).mentions("accepted: auto, cpu, cuda or cuda:N"));
   EXPECT_TRUE(parse_failure({"--device", "cuda:-1"}).mentions("is not a device"));
   EXPECT_EQ(parsed({"--gpus", "0"})->options.device.device.value(), "cpu");

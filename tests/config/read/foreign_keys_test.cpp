@@ -125,12 +125,16 @@ TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
 TEST_F(ForeignKeysTest, WhatWouldChangeTheTrainingOfATimmFileIsAnError) {
   std::string text = kTimm;
   text.replace(text.find("vflip: 0.0"), 10, "vflip: 0.5");
-  const std::string path = directory_.write("wrong.yaml", text + "bce_loss: true\nsome_new_key: 3\n");
+  const std::string path = directory_.write("wrong.yaml", text + "jsd_loss: true\nsome_new_key: 3\n");
   const std::string message = parse_failure({"-c", path, "--data-dir", "x"}).message;
   for (const char* const part :
-       {"vflip: there is no such option", "bce_loss: there is no such option", "unknown option \"some_new_key\""}) {
+       {"vflip: there is no such option", "jsd_loss: there is no such option", "unknown option \"some_new_key\""}) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
+  const std::string bce = directory_.write("bce.yaml", kTimm + std::string("bce_loss: true\nbce_target_thresh: 0.2\n"));
+  const Loss loss = parsed({"-c", bce, "--data-dir", "x"})->options.task.loss.value();
+  EXPECT_EQ(loss.kind, LossKind::bce);
+  EXPECT_EQ(loss.numbers, std::vector<double>{0.2});
 }
 
 TEST_F(ForeignKeysTest, PretrainedIsTheNameOfWeights) {

@@ -2,6 +2,7 @@
 // Which optimizer, learning rate and schedule a run has that names none.
 #include <gtest/gtest.h>
 
+#include "config/table/table.h"
 #include "tests/config/resolved_words.h"
 
 namespace stoker::config {
@@ -35,6 +36,42 @@ TEST(ScheduleChoiceTest, AdamBeginsAtItsOwnRateUnlessAnotherIsGiven) {
   EXPECT_DOUBLE_EQ(rates_of({"--opt", "sgd", "-b", "64"}, facts).options.optim.lr, 0.025);
   facts.names_lr_base = true;
   EXPECT_DOUBLE_EQ(rates_of({"--opt", "adamw", "-b", "64", "--lr-base", "0.1"}, facts).options.optim.lr, 0.025);
+}
+
+TEST(ScheduleChoiceTest, OptimizersHaveWhatTheirAuthorsUseUnlessOtherNumbersAreGiven) {
+  Facts facts = facts_of(two_cpus());
+  facts.names_lr_base = facts.names_momentum = facts.names_betas = facts.names_eps = false;
+  const auto of = [&](const char* opt) { return rates_of({"-b", "256", "--opt", opt}, facts).options.optim; };
+  EXPECT_EQ(of("Lion").beta2, 0.99);
+  EXPECT_EQ(of("lion").lr, 0.0001);
+  EXPECT_EQ(of("rmsprop").beta2, 0.99);
+  EXPECT_EQ(of("rmsprop").momentum, 0.9);
+  EXPECT_EQ(of("lamb").eps, 1e-6);
+  EXPECT_EQ(of("lamb").lr, 0.003);
+  EXPECT_EQ(of("Muon").momentum, 0.95);
+  EXPECT_EQ(of("muon").lr, 0.001);
+  EXPECT_EQ(of("NAdam").beta2, 0.999);
+  facts.names_momentum = facts.names_betas = true;
+  EXPECT_EQ(rates_of({"--opt", "lion", "--betas", "0.9,0.999"}, facts).options.optim.beta2, 0.999);
+  EXPECT_EQ(rates_of({"--opt", "muon", "--momentum", "0.9"}, facts).options.optim.momentum, 0.9);
+}
+
+TEST(ScheduleChoiceTest, TheLossIsThatOfTheTaskAndItsNumbersAreWritten) {
+  const std::pair<std::vector<std::string>, const char*> kCases[] = {
+      {{}, "cross-entropy"},
+      {{"--task", "binary", "--num-classes", "2"}, "bce"},
+      {{"--task", "multilabel"}, "bce"},
+      {{"--task", "regression"}, "smooth-l1"},
+      {{"--loss", "focal"}, "focal,2"},
+      {{"--loss", "bce,0.2"}, "bce,0.2"},
+      {{"--task", "multilabel", "--loss", "asl,2"}, "asymmetric,2,1,0.05"},
+      {{"--task", "regression", "--loss", "huber,0.5"}, "huber,0.5"},
+      {{"--task", "regression", "--loss", "mse"}, "l2"}};
+  for (const auto& [words, wanted] : kCases) {
+    ResolvedOptions options = rates_of(words, facts_of(two_cpus())).options;
+    Table table(options);
+    EXPECT_EQ(table.row_of(options.task.loss).render(), wanted);
+  }
 }
 
 TEST(ScheduleChoiceTest, RealNumbersAreLearnedWithAdamWUnlessAnotherIsGivenOrKept) {

@@ -83,6 +83,9 @@ TEST(OldNamesTest, EachOldValueIsWrittenAsTodaysOptionWritesIt) {
       {{{"hdf5-input", ""}, {"hdf5-label", "y"}}, {{"hdf5", ",y"}}},
       {{{"pose-head", "binned"}, {"pose-bins", "66"}, {"pose-range", "99"}, {"pose-loss-weight", "2"}},
        {{"pose-head", "binned,66,99,2"}}},
+      {{{"task", "multiclass"}, {"loss", "smooth-l1"}}, {{"task", "multiclass"}, {"loss", "cross-entropy"}}},
+      {{{"task", "multilabel"}, {"loss", "l1"}}, {{"task", "multilabel"}, {"loss", "bce"}}},
+      {{{"task", "regression"}, {"loss", "l1"}}, {{"task", "regression"}, {"loss", "l1"}}},
       {{{"winograd", "true"}, {"lr", "0.1"}}, {{"lr", "0.1"}}}};
   for (const auto& [before, today] : kCases) EXPECT_EQ(with_current_names(before), today);
 }

@@ -55,6 +55,42 @@ TEST_F(TrainerTest, AStopAtAnyUpdateThenAResumeGivesTheSameBits) {
   }
 }
 
+TEST_F(TrainerTest, EachOptimizerEndsWithTheSameBitsAfterAStopWithWhateverElseIsOn) {
+  using Kind = config::OptimizerKind;
+  for (const Kind kind : {Kind::rmsprop, Kind::nadam, Kind::lion, Kind::lamb, Kind::muon}) {
+    for (const int extras : {0, 1}) {
+      TinyOptions options;
+      options.optim.opt = kind;
+      options.lr = 0.002;
+      options.limits.epochs = 1;
+      if (extras == 1) {
+        options.accumulation = 2;
+        options.clip_grad = 0.5;
+        options.ema_decay = 0.9;
+        options.mix.mixup_alpha = 0.4;
+        options.scaling.enabled = true;
+      }
+      const std::string name = std::to_string(static_cast<int>(kind)) + std::to_string(extras);
+      TinyRun unbroken(folder_ / (name + "unbroken"), options);
+      const torch::Tensor before = unbroken.weight();
+      if (extras == 1) unbroken.spoil_gradients(2);  // the first update is skipped
+      unbroken.go();
+      EXPECT_GT((unbroken.weight() - before).abs().max().item<float>(), 1e-4) << name;
+      {
+        TinyRun first(folder_ / name, options);
+        if (extras == 1) first.spoil_gradients(2);
+        first.recorder_.stop_after_update = 4;
+        first.go();
+      }
+      core::request_stop(0);
+      TinyRun second(folder_ / name, options);
+      second.go();
+      EXPECT_TRUE(torch::equal(second.weight(), unbroken.weight())) << name;
+      EXPECT_EQ(second.learner().optimizer->steps_taken(), unbroken.learner().optimizer->steps_taken()) << name;
+    }
+  }
+}
+
 TEST_F(TrainerTest, AStopRequestInTheSlotBetweenUpdatesLosesNeitherCheckpointNorRow) {
   const TinyOptions options;
   const torch::Tensor wanted = unbroken_weight(options);

@@ -26,6 +26,16 @@ TEST(ReplicasTest, AnyNumberOfRanksEndsWithTheSameBits) {
   expect_same_for_all_ranks({/*replicas=*/8});
 }
 
+TEST(ReplicasTest, EachOptimizerToo) {
+  using Kind = config::OptimizerKind;
+  for (const Kind kind : {Kind::rmsprop, Kind::nadam, Kind::lion, Kind::lamb, Kind::muon}) {
+    Computed setup{/*replicas=*/2, /*accumulation=*/2};
+    setup.batches = 12;
+    setup.opt = kind;
+    expect_same_for_all_ranks(setup);
+  }
+}
+
 TEST(ReplicasTest, AShortLastUpdateThatDividesNowhereToo) {
   for (const int64_t batches : {45, 46, 47}) {
     Computed setup{/*replicas=*/4, /*accumulation=*/2};

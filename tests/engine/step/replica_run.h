@@ -120,18 +120,21 @@ struct Computed {
   int tight_rank = -1;                                     ///< whose memory runs out in pass tight_pass
   int64_t tight_pass = -1;                                 ///< from 0
   int64_t fails_at = std::numeric_limits<int64_t>::max();  ///< the batch that cannot be read
+  config::OptimizerKind opt = config::OptimizerKind::sgd;
 
   EpochPlan plan() const { return {batches * kImagesPerBatch, kImagesPerBatch, batches, accumulation, replicas}; }
 };
 
 /// A network and its optimizer, always with the same weights at first.
-inline Learner made_learner(std::shared_ptr<Watched> watched = std::make_shared<Watched>()) {
+inline Learner made_learner(std::shared_ptr<Watched> watched = std::make_shared<Watched>(),
+                            config::OptimizerKind opt = config::OptimizerKind::sgd) {
   torch::manual_seed(1);
   Learner learner;
   learner.model = std::make_shared<TwoLayers>(watched);
   std::vector<optim::NamedParameter> parameters;
   for (const auto& item : learner.model->named_parameters()) parameters.push_back({item.key(), item.value()});
   config::ResolvedOptimOptions options;
+  options.opt = opt;
   learner.optimizer = std::make_unique<optim::Optimizer>(parameters, options);
   learner.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
   return learner;
@@ -186,7 +189,7 @@ inline std::vector<End> trained(const Computed& setup, std::vector<std::exceptio
   for (int rank = 0; rank < setup.ranks; ++rank) {
     const auto watched = std::make_shared<Watched>();
     if (rank == setup.tight_rank) watched->tight_pass = setup.tight_pass;
-    learners.push_back(made_learner(watched));
+    learners.push_back(made_learner(watched, setup.opt));
   }
   std::vector<End> ends(static_cast<size_t>(setup.ranks));
   if (setup.ranks == 1) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/task_facts.h"
 #include "engine/task/task.h"
@@ -12,6 +13,7 @@
 namespace stoker::engine {
 namespace {
 
+using config::LossKind;
 using config::TaskKind;
 
 TaskSpec spec_of(TaskKind kind, int64_t classes) {
@@ -68,15 +70,149 @@ TEST(RegressionLossTest, IsTheMeanOverTargetsOfScaledDifferences) {
   TaskSpec spec = spec_of(TaskKind::regression, 2);
   spec.options.target_mean = {10, 5};
   spec.options.target_scale = {2, 4};
-  const std::pair<config::RegressionLoss, double> golden[] = {{config::RegressionLoss::l1, 2.125},
-                                                              {config::RegressionLoss::l2, 2.65625},
-                                                              {config::RegressionLoss::smooth_l1, 1.203125}};
+  const std::pair<config::Loss, double> golden[] = {{{LossKind::l1}, 2.125},
+                                                    {{LossKind::l2}, 2.65625},
+                                                    {{LossKind::smooth_l1}, 1.203125},
+                                                    {{LossKind::huber, {1}}, 1.203125},
+                                                    {{LossKind::huber, {0.5}}, 0.8125}};
   for (const auto& [loss, wanted] : golden) {
     spec.options.loss = loss;
-    EXPECT_NEAR(training_loss(spec, outputs, batch), wanted, 1e-6) << static_cast<int>(loss);
+    EXPECT_NEAR(training_loss(spec, outputs, batch), wanted, 1e-6) << config::loss_name(loss.kind);
   }
   const torch::Tensor predictions = make_task(spec, torch::kCPU)->predictions(outputs);
   EXPECT_TRUE(torch::equal(predictions, torch::tensor({11.0f, 1.0f, 15.0f, 6.0f}).view({2, 2})));
+}
+
+// Losses by their definitions, one number after another.
+
+const std::vector<double> kLogits = {0.5, -1.0, 2.0, 0.25, 1.5, -0.75};  // [2, 3]
+
+torch::Tensor two_rows() { return torch::tensor(kLogits, at::kFloat).view({2, 3}); }
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double at_logit(double x, double target) {  // cross entropy of a sigmoid
+  return -target * std::log(sigmoid(x)) - (1 - target) * std::log(1 - sigmoid(x));
+}
+
+TEST(FocalLossTest, OfClassesWeighsCrossEntropyByWhatTheSoftmaxLacks) {
+  const int64_t labels[] = {2, 0};
+  const std::vector<double> weights = {0.5, 2.0, 1.25};
+  TaskSpec spec = spec_of(TaskKind::multiclass, 3);
+  for (const double gamma : {0.0, 0.5, 2.0, 3.5}) {
+    for (const double smoothing : {0.0, 0.1}) {
+      double wanted = 0;
+      for (size_t row = 0; row < 2; ++row) {
+        double sum = 0;
+        for (size_t k = 0; k < 3; ++k) sum += std::exp(kLogits[3 * row + k]);
+        for (size_t k = 0; k < 3; ++k) {
+          const double p = std::exp(kLogits[3 * row + k]) / sum;
+          const double target = (k == static_cast<size_t>(labels[row]) ? 1 - smoothing : 0) + smoothing / 3;
+          wanted -= weights[k] * target * std::pow(1 - p, gamma) * std::log(p);
+        }
+      }
+      spec.label_smoothing = smoothing;
+      spec.options.class_weights = weights;
+      spec.options.loss = {LossKind::focal, {gamma}};
+      EXPECT_NEAR(training_loss(spec, two_rows(), batch_of_labels({2, 0})), wanted, 1e-5) << gamma << smoothing;
+      if (gamma > 0) continue;
+      spec.options.loss = {LossKind::cross_entropy};
+      EXPECT_NEAR(training_loss(spec, two_rows(), batch_of_labels({2, 0})), wanted, 1e-5) << "without gamma";
+    }
+  }
+}
+
+TEST(FocalLossTest, OfLabelsIsTorchvisionsSigmoidFocalLoss) {
+  const std::vector<double> targets = {1, 0, 0, 1, 1, 0};
+  const data::Batch batch = batch_of_targets(torch::tensor(targets, at::kFloat).view({2, 3}));
+  TaskSpec spec = spec_of(TaskKind::multilabel, 3);
+  constexpr double kAlpha = 0.25;
+  for (const double gamma : {0.0, 2.0}) {
+    double wanted = 0, weighed = 0;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const double p = sigmoid(kLogits[i]), p_t = p * targets[i] + (1 - p) * (1 - targets[i]);
+      const double loss = at_logit(kLogits[i], targets[i]) * std::pow(1 - p_t, gamma);
+      wanted += loss / 3;
+      weighed += (kAlpha * targets[i] + (1 - kAlpha) * (1 - targets[i])) * loss / 3;
+    }
+    spec.options.loss = {LossKind::focal, {gamma}};
+    spec.options.pos_weight = {};
+    EXPECT_NEAR(training_loss(spec, two_rows(), batch), wanted, 1e-6) << gamma;
+    spec.options.pos_weight = std::vector<double>{kAlpha / (1 - kAlpha)};
+    EXPECT_NEAR((1 - kAlpha) * training_loss(spec, two_rows(), batch), weighed, 1e-6) << gamma;
+  }
+  TaskSpec binary = spec_of(TaskKind::binary, 2);
+  binary.options.loss = {LossKind::focal, {2}};
+  const torch::Tensor one = torch::tensor({0.5f, -1.25f}).unsqueeze(1);
+  const double wanted =
+      at_logit(0.5, 1) * std::pow(1 - sigmoid(0.5), 2) + at_logit(-1.25, 0) * std::pow(sigmoid(-1.25), 2);
+  EXPECT_NEAR(training_loss(binary, one, batch_of_labels({1, 0})), wanted, 1e-6);
+}
+
+TEST(AsymmetricLossTest, ShiftsNegativesAndHasAGammaForEachKind) {
+  const std::vector<double> targets = {1, 0, 0, 1, 1, 0};
+  const data::Batch batch = batch_of_targets(torch::tensor(targets, at::kFloat).view({2, 3}));
+  TaskSpec spec = spec_of(TaskKind::multilabel, 3);
+  const std::vector<double> kNumbers[] = {{4, 1, 0.05}, {2, 0, 0}, {0, 0, 0}, {1, 2, 0.9}};
+  for (const std::vector<double>& numbers : kNumbers) {
+    double wanted = 0;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const double p = sigmoid(kLogits[i]), shifted = std::max(p - numbers[2], 0.0);
+      wanted -= targets[i] > 0 ? std::pow(1 - p, numbers[1]) * std::log(p) / 3
+                               : std::pow(shifted, numbers[0]) * std::log(1 - shifted) / 3;
+    }
+    spec.options.loss = {LossKind::asymmetric, numbers};
+    EXPECT_NEAR(training_loss(spec, two_rows(), batch), wanted, 1e-5) << numbers[0];
+  }
+}
+
+TEST(BceLossTest, OfClassesIsTimmsWithSmoothingAndThreshold) {
+  const int64_t labels[] = {2, 0}, partners[] = {0, 2};
+  TaskSpec spec = spec_of(TaskKind::multiclass, 3);
+  spec.label_smoothing = 0.1;
+  const data::Batch own = batch_of_labels({2, 0}), other = batch_of_labels({0, 2});
+  for (const double share : {1.0, 0.85, 0.5}) {
+    for (const double threshold : {-1.0, 0.0, 0.2}) {
+      double wanted = 0;
+      for (size_t row = 0; row < 2; ++row) {
+        for (size_t k = 0; k < 3; ++k) {
+          const double off = 0.1 / 3, on = 0.9 + off;
+          double target = share * (k == static_cast<size_t>(labels[row]) ? on : off) +
+                          (1 - share) * (k == static_cast<size_t>(partners[row]) ? on : off);
+          if (threshold >= 0) target = target > threshold ? 1 : 0;
+          wanted += at_logit(kLogits[3 * row + k], target) / 3;
+        }
+      }
+      spec.options.loss = {LossKind::bce, threshold < 0 ? std::vector<double>{} : std::vector<double>{threshold}};
+      const auto task = make_task(spec, torch::kCPU);
+      const torch::Tensor loss = task->mixed_loss_sum(two_rows(), own, other, share, {});
+      EXPECT_NEAR(loss.item<double>(), wanted, 1e-5) << share << " " << threshold;
+      const torch::Tensor shares = torch::tensor({share, 1 - share}, at::kFloat);
+      EXPECT_NEAR(task->mixed_loss_sum(two_rows(), own, other, share, shares).item<double>(), wanted, 1e-5);
+      EXPECT_NEAR(share < 1 ? wanted : training_loss(spec, two_rows(), own), wanted, 1e-5) << threshold;
+    }
+  }
+}
+
+TEST(EveryLossTest, HasFiniteGradientsWhereTheNetworkIsCertain) {
+  const torch::Tensor certain = torch::tensor({90.0f, -90.0f, 0.0f, -90.0f, 90.0f, 1.0f}).view({2, 3});
+  data::Batch batch = batch_of_labels({0, 0});
+  batch.targets = torch::tensor({1.0f, 0.0f, 1.0f, 1.0f, 0.0f, 0.0f}).view({2, 3});
+  for (const TaskKind kind : {TaskKind::multiclass, TaskKind::multilabel, TaskKind::regression}) {
+    for (const LossKind loss : config::losses_of(kind)) {
+      for (const double gamma : {0.0, 0.5, 2.0}) {
+        TaskSpec spec = spec_of(kind, 3);
+        spec.options.loss = {loss, {gamma, gamma, 0.05}};
+        if (loss == LossKind::huber) spec.options.loss.numbers = {1};
+        torch::Tensor outputs = certain.clone().requires_grad_();
+        const auto task = make_task(spec, torch::kCPU);
+        task->training_loss_sum(outputs, batch).backward();
+        EXPECT_TRUE(outputs.grad().isfinite().all().item<bool>()) << config::loss_name(loss) << " " << gamma;
+        const double evaluated = task->eval_loss_sum(outputs, batch).item<double>();
+        spec.options.loss = {};
+        if (kind == TaskKind::regression) continue;
+        EXPECT_EQ(evaluated, make_task(spec, torch::kCPU)->eval_loss_sum(outputs, batch).item<double>());
+      }
+    }
+  }
 }
 
 TEST(HeadPoseLossTest, DirectAnglesDifferByTheShorterWayRound) {
@@ -84,9 +220,9 @@ TEST(HeadPoseLossTest, DirectAnglesDifferByTheShorterWayRound) {
   const data::Batch batch = batch_of_targets(torch::tensor({20.0f, -10.0f, 50.0f, 178.0f, 5.0f, 0.0f}).view({2, 3}));
   TaskSpec spec = spec_of(TaskKind::head_pose, 3);
   spec.options.target_scale = {45};
-  spec.options.loss = config::RegressionLoss::l2;
+  spec.options.loss = {LossKind::l2};
   EXPECT_NEAR(training_loss(spec, outputs, batch), 0.02573046, 1e-6);
-  spec.options.loss = config::RegressionLoss::smooth_l1;
+  spec.options.loss = {LossKind::smooth_l1};
   EXPECT_NEAR(training_loss(spec, outputs, batch), 0.01286523, 1e-6);
 }
 
@@ -94,7 +230,7 @@ TEST(HeadPoseLossTest, TheGradientIsThatOfThePlainDifference) {
   torch::Tensor outputs = torch::tensor({-3.9f, 0.0f, 0.0f}).view({1, 3}).requires_grad_();
   TaskSpec spec = spec_of(TaskKind::head_pose, 3);
   spec.options.target_scale = {45};
-  spec.options.loss = config::RegressionLoss::l2;
+  spec.options.loss = {LossKind::l2};
   const data::Batch batch = batch_of_targets(torch::tensor({178.0f, 0.0f, 0.0f}).view({1, 3}));
   make_task(spec, torch::kCPU)->training_loss_sum(outputs, batch).backward();
   // -175.5 degrees are 6.5 beyond 178: 2 * (6.5 / 45) / 3.
@@ -113,7 +249,7 @@ TEST(HeadPoseLossTest, BinsAreClassifiedAndTheirExpectationIsTheAngle) {
   spec.options.pose_range = 100;
   spec.options.pose_loss_weight = 0.5;
   spec.options.target_scale = {45};
-  spec.options.loss = config::RegressionLoss::l2;
+  spec.options.loss = {LossKind::l2};
   const auto task = make_task(spec, torch::kCPU);
   EXPECT_EQ(task->num_outputs(), 12);
   EXPECT_NEAR(task->training_loss_sum(outputs, batch).item<double>(), 5.1821966, 1e-5);
