@@ -42,7 +42,8 @@ const std::vector<LossKind>& losses_of(TaskKind task) {
 
 const std::vector<std::pair<std::string, EvalMetric>>& eval_metric_choices() {
   static const auto choices = words_in_order<EvalMetric>(
-      "loss top1 top5 accuracy exact_match precision recall f1 f1_micro roc_auc pr_auc mae rmse r2");
+      "loss top1 top5 accuracy exact_match precision recall f1 f1_micro f1_weighted balanced_accuracy mcc "
+      "kappa roc_auc pr_auc mae rmse r2");
   return choices;
 }
 
@@ -50,10 +51,13 @@ std::string eval_metric_name(EvalMetric metric) { return name_in(eval_metric_cho
 
 const std::vector<EvalMetric>& eval_metrics_of(TaskKind task) {
   using M = EvalMetric;
-  static const std::vector<M> multiclass = {M::top1, M::top5, M::precision, M::recall, M::f1, M::loss};
-  static const std::vector<M> binary = {M::accuracy, M::roc_auc, M::pr_auc, M::precision, M::recall, M::f1, M::loss};
-  static const std::vector<M> multilabel = {M::pr_auc,   M::roc_auc,  M::f1,          M::precision, M::recall,
-                                            M::f1_micro, M::accuracy, M::exact_match, M::loss};
+  static const std::vector<M> multiclass = {M::top1,  M::top5,        M::precision,         M::recall,
+                                            M::f1,    M::f1_weighted, M::balanced_accuracy, M::mcc,
+                                            M::kappa, M::loss};
+  static const std::vector<M> binary = {M::accuracy,    M::roc_auc,           M::pr_auc, M::precision, M::recall, M::f1,
+                                        M::f1_weighted, M::balanced_accuracy, M::mcc,    M::kappa,     M::loss};
+  static const std::vector<M> multilabel = {M::pr_auc,   M::roc_auc,     M::f1,       M::precision,   M::recall,
+                                            M::f1_micro, M::f1_weighted, M::accuracy, M::exact_match, M::loss};
   static const std::vector<M> regression = {M::mae, M::rmse, M::r2, M::loss};
   static const std::vector<M> head_pose = {M::mae, M::rmse, M::loss};
   switch (task) {

@@ -9,6 +9,32 @@
 #include "statistics/thresholds.h"
 
 namespace stoker::statistics {
+
+Agreement agreement_of(const std::vector<ClassSums>& classes) {
+  Agreement result;
+  double all = 0, hits = 0, present = 0, chance = 0, actual_squares = 0, predicted_squares = 0;
+  for (const ClassSums& of : classes) {
+    all += of.actual;
+    hits += of.hits;
+    chance += of.actual * of.predicted;
+    actual_squares += of.actual * of.actual;
+    predicted_squares += of.predicted * of.predicted;
+    if (of.actual == 0) continue;
+    ++present;
+    result.balanced_accuracy += of.hits / of.actual;
+    result.f1_weighted += of.actual * 2 * of.hits / (of.actual + of.predicted);
+  }
+  if (present > 0) {
+    result.balanced_accuracy /= present;
+    result.f1_weighted /= all;
+  }
+  const double spread = (all * all - actual_squares) * (all * all - predicted_squares);
+  result.mcc = spread > 0 ? (hits * all - chance) / std::sqrt(spread) : 0;
+  const double by_skill = all * all - chance;
+  result.kappa = by_skill > 0 ? (hits * all - chance) / by_skill : std::numeric_limits<double>::quiet_NaN();
+  return result;
+}
+
 namespace {
 
 double ratio_or_zero(double part, double whole) { return whole > 0 ? part / whole : 0; }
@@ -16,12 +42,13 @@ double ratio_or_zero(double part, double whole) { return whole > 0 ? part / whol
 class ClassMetrics : public WeightedMetrics {
  public:
   explicit ClassMetrics(const EvaluatedSamples& samples) : samples_(samples) {
-    names_ = {{"loss", false, true}, {"top1", true}, {"top5", true}, {"precision"}, {"recall"}, {"f1"}};
+    names_ = {{"loss", false, true}, {"top1", true},        {"top5", true}, {"precision"}, {"recall"}, {"f1"},
+              {"f1_weighted"},       {"balanced_accuracy"}, {"mcc"},        {"kappa"}};
   }
 
   void values(const std::vector<uint32_t>& weights, double* values) const override {
     const auto classes = static_cast<size_t>(samples_.columns);
-    std::vector<double> hits(classes), actual(classes), predicted(classes);
+    std::vector<ClassSums> sums(classes);
     double all = 0, loss = 0, top1 = 0, top5 = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
       if (weights[i] == 0) continue;
@@ -31,17 +58,17 @@ class ClassMetrics : public WeightedMetrics {
       all += weight;
       loss += weight * double{samples_.loss[i]};
       top5 += weight * samples_.in_top5[i];
-      actual[truth] += weight;
-      predicted[answer] += weight;
+      sums[truth].actual += weight;
+      sums[answer].predicted += weight;
       if (truth != answer) continue;
       top1 += weight;
-      hits[truth] += weight;
+      sums[truth].hits += weight;
     }
     double precision = 0, recall = 0, f1 = 0;
-    for (size_t k = 0; k < classes; ++k) {
-      precision += ratio_or_zero(hits[k], predicted[k]);
-      recall += ratio_or_zero(hits[k], actual[k]);
-      f1 += ratio_or_zero(2 * hits[k], actual[k] + predicted[k]);
+    for (const ClassSums& of : sums) {
+      precision += ratio_or_zero(of.hits, of.predicted);
+      recall += ratio_or_zero(of.hits, of.actual);
+      f1 += ratio_or_zero(2 * of.hits, of.actual + of.predicted);
     }
     const auto n = static_cast<double>(classes);
     values[0] = loss / all;
@@ -50,6 +77,11 @@ class ClassMetrics : public WeightedMetrics {
     values[3] = precision / n;
     values[4] = recall / n;
     values[5] = f1 / n;
+    const Agreement agreement = agreement_of(sums);
+    values[6] = agreement.f1_weighted;
+    values[7] = agreement.balanced_accuracy;
+    values[8] = agreement.mcc;
+    values[9] = agreement.kappa;
   }
 
   bool has_property(size_t metric, size_t sample) const override {
@@ -82,8 +114,7 @@ std::unique_ptr<WeightedMetrics> make_weighted_metrics(const EvaluatedSamples& s
 
 namespace {
 
-struct Counts {
-  double hits = 0, actual = 0, predicted = 0;
+struct Counts : ClassSums {
   double precision() const { return predicted > 0 ? hits / predicted : 0; }
   double recall() const { return actual > 0 ? hits / actual : 0; }
   double f1() const { return actual + predicted > 0 ? 2 * hits / (actual + predicted) : 0; }
@@ -97,10 +128,11 @@ class LabelMetrics : public WeightedMetrics {
         is_binary_(samples.task == config::TaskKind::binary) {
     const MetricName loss = {"loss", false, true};
     if (is_binary_) {
-      names_ = {loss, {"accuracy", true}, {"roc_auc"}, {"pr_auc"}, {"precision"}, {"recall"}, {"f1"}};
+      names_ = {loss,   {"accuracy", true}, {"roc_auc"},           {"pr_auc"}, {"precision"}, {"recall"},
+                {"f1"}, {"f1_weighted"},    {"balanced_accuracy"}, {"mcc"},    {"kappa"}};
     } else {
-      names_ = {loss,         {"pr_auc"},   {"roc_auc"},          {"f1"}, {"precision"}, {"recall"},
-                {"f1_micro"}, {"accuracy"}, {"exact_match", true}};
+      names_ = {loss,       {"pr_auc"},   {"roc_auc"},     {"f1"},       {"precision"},
+                {"recall"}, {"f1_micro"}, {"f1_weighted"}, {"accuracy"}, {"exact_match", true}};
     }
     // As engine/task compares: logits against the logit of the threshold.
     const auto least = static_cast<float>(std::log(samples.threshold / (1 - samples.threshold)));
@@ -135,8 +167,12 @@ class LabelMetrics : public WeightedMetrics {
     values[0] = loss / all;
     const Areas areas = mean_areas(weights);
     if (is_binary_) {
-      const double of_label[] = {accuracy,           areas.roc_auc, areas.pr_auc, counts[0].precision(),
-                                 counts[0].recall(), counts[0].f1()};
+      const Counts& of = counts[0];
+      const double rest = all - of.actual - of.predicted + of.hits;
+      const Agreement agreement = agreement_of({{rest, all - of.actual, all - of.predicted}, of});
+      const double of_label[] = {accuracy,      areas.roc_auc,  areas.pr_auc,          of.precision(),
+                                 of.recall(),   of.f1(),        agreement.f1_weighted, agreement.balanced_accuracy,
+                                 agreement.mcc, agreement.kappa};
       std::copy(std::begin(of_label), std::end(of_label), values + 1);
       return;
     }
@@ -150,7 +186,9 @@ class LabelMetrics : public WeightedMetrics {
       recall += of.recall() / static_cast<double>(labels_);
       f1 += of.f1() / static_cast<double>(labels_);
     }
-    const double of_all[] = {areas.pr_auc, areas.roc_auc, f1, precision, recall, sum.f1(), accuracy, 100 * exact / all};
+    const double weighted = agreement_of({counts.begin(), counts.end()}).f1_weighted;
+    const double of_all[] = {areas.pr_auc, areas.roc_auc, f1,       precision,        recall,
+                             sum.f1(),     weighted,      accuracy, 100 * exact / all};
     std::copy(std::begin(of_all), std::end(of_all), values + 1);
   }
 

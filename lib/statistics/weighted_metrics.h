@@ -34,6 +34,28 @@ struct EvaluatedSamples {
   int64_t count() const { return static_cast<int64_t>(samples.size()); }
 };
 
+// What a confusion matrix says of all classes together. Its diagonal and the sums of its rows and columns are enough,
+// so that 100,000 classes need no matrix.
+
+/// A class: weights of samples that are both true and predicted, true, predicted.
+struct ClassSums {
+  double hits = 0, actual = 0, predicted = 0;
+};
+
+struct Agreement {
+  /// Mean of F1 over classes, weighted by their samples: scikit-learn's f1_score(average="weighted", zero_division=0).
+  double f1_weighted = 0;
+  /// Mean recall of the classes that have samples: balanced_accuracy_score (Brodersen et al. 2010). 0 without samples.
+  double balanced_accuracy = 0;
+  /// Matthews' correlation coefficient, of several classes R_K (Gorodkin 2004): matthews_corrcoef. 0 where all samples
+  /// are of one class, or predicted so.
+  double mcc = 0;
+  /// Cohen's kappa (1960): cohen_kappa_score. NaN where chance alone agrees always.
+  double kappa = 0;
+};
+
+Agreement agreement_of(const std::vector<ClassSums>& classes);
+
 struct MetricName {
   std::string name;       ///< "loss" first, then as the task calls them
   bool is_share = false;  ///< percent of samples with a property that each of them has or lacks

@@ -40,6 +40,12 @@ def label_figures(prefix, truth, logits, threshold):
             prefix + "pr_auc": sk.average_precision_score(truth, logits) if truth.any() else 0.0}, predicted
 
 
+def agreement(truth, predicted, every):
+    return {"f1_weighted": sk.f1_score(truth, predicted, labels=every, average="weighted", zero_division=0),
+            "balanced_accuracy": sk.balanced_accuracy_score(truth, predicted),
+            "mcc": sk.matthews_corrcoef(truth, predicted), "kappa": sk.cohen_kappa_score(truth, predicted)}
+
+
 def multiclass(rng):
     classes, rows = int(rng.integers(2, 12)), int(rng.integers(1, 120))
     logits = scores(rng, rows, classes)
@@ -53,6 +59,7 @@ def multiclass(rng):
     macro = sk.precision_recall_fscore_support(truth, predicted, labels=every, zero_division=0, average="macro")
     wanted = {"top1": 100 * sk.accuracy_score(truth, predicted), "precision": macro[0], "recall": macro[1], "f1": macro[2],
               "per_class/macro average/f1": macro[2]}
+    wanted.update(agreement(truth, predicted, every))
     ranks_tie = any(len(set(row)) < classes for row in logits)
     if not ranks_tie:
         hits = sk.top_k_accuracy_score(truth, logits, k=min(5, classes), labels=every) if classes > 2 else 1.0
@@ -72,6 +79,7 @@ def binary(rng):
     wanted, predicted = label_figures("", truth, logits[:, 0], threshold)
     del wanted["images"], wanted["predicted"]
     wanted["accuracy"] = 100 * sk.accuracy_score(truth, predicted)
+    wanted.update(agreement(truth, predicted, [0, 1]))
     each = sk.precision_recall_fscore_support(truth, predicted, labels=[0, 1], zero_division=0)
     confusion = sk.confusion_matrix(truth, predicted, labels=[0, 1])
     for k in (0, 1):

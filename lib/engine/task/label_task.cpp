@@ -14,9 +14,7 @@ using config::EvalMetric;
 using config::TaskKind;
 
 ResultTable per_class_table(const ClassCounts& positive, int64_t images, const std::vector<std::string>& names) {
-  // Samples that are not positive are negative, so the counts of class 0 follow.
-  const int64_t misses = positive.actual + positive.predicted - positive.hits;
-  const ClassCounts negative{images - misses, images - positive.actual, images - positive.predicted};
+  const ClassCounts negative = both_classes(positive, images).front();
   ResultTable table{"per_class", "class", {"images", "predicted", "precision", "recall", "f1"}, 2, {}};
   const auto add = [&](const std::string& name, const ClassCounts& counts, const ClassScores& scores) {
     table.rows.push_back({name,
@@ -48,12 +46,15 @@ class BinaryMetrics : public EvalMetrics {
   std::vector<Metric> read() const override {
     const LabelResults results = label_results(rows_, 1, threshold_);
     const ClassScores scores = scores_of(results.counts[0]);
-    return {metric(EvalMetric::accuracy, MetricUnit::percent, 100 * results.accuracy),
-            metric(EvalMetric::roc_auc, MetricUnit::ratio, results.roc_auc[0]),
-            metric(EvalMetric::pr_auc, MetricUnit::ratio, results.pr_auc[0]),
-            metric(EvalMetric::precision, MetricUnit::ratio, scores.precision),
-            metric(EvalMetric::recall, MetricUnit::ratio, scores.recall),
-            metric(EvalMetric::f1, MetricUnit::ratio, scores.f1)};
+    std::vector<Metric> metrics = {metric(EvalMetric::accuracy, MetricUnit::percent, 100 * results.accuracy),
+                                   metric(EvalMetric::roc_auc, MetricUnit::ratio, results.roc_auc[0]),
+                                   metric(EvalMetric::pr_auc, MetricUnit::ratio, results.pr_auc[0]),
+                                   metric(EvalMetric::precision, MetricUnit::ratio, scores.precision),
+                                   metric(EvalMetric::recall, MetricUnit::ratio, scores.recall),
+                                   metric(EvalMetric::f1, MetricUnit::ratio, scores.f1)};
+    const std::vector<Metric> agreement = agreement_metrics(both_classes(results.counts[0], results.images));
+    metrics.insert(metrics.end(), agreement.begin(), agreement.end());
+    return metrics;
   }
 
   std::vector<ResultTable> tables(const std::vector<std::string>& names) const override {
@@ -82,6 +83,7 @@ class MultilabelMetrics : public EvalMetrics {
             metric(EvalMetric::precision, MetricUnit::ratio, macro.precision),
             metric(EvalMetric::recall, MetricUnit::ratio, macro.recall),
             metric(EvalMetric::f1_micro, MetricUnit::ratio, micro_average(results.counts).f1),
+            agreement_metrics(results.counts).front(),
             metric(EvalMetric::accuracy, MetricUnit::percent, 100 * results.accuracy),
             metric(EvalMetric::exact_match, MetricUnit::percent, 100 * results.exact_match)};
   }

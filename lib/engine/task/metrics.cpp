@@ -6,8 +6,35 @@
 #include <tuple>
 
 #include "engine/run/run_progress.h"
+#include "engine/task/task.h"
 
 namespace stoker::engine {
+
+namespace {
+
+statistics::Agreement agreement_of_counts(const std::vector<ClassCounts>& classes) {
+  std::vector<statistics::ClassSums> sums;
+  for (const ClassCounts& of : classes) {
+    sums.push_back({static_cast<double>(of.hits), static_cast<double>(of.actual), static_cast<double>(of.predicted)});
+  }
+  return statistics::agreement_of(sums);
+}
+
+}  // namespace
+
+std::vector<Metric> agreement_metrics(const std::vector<ClassCounts>& classes) {
+  using config::EvalMetric;
+  const statistics::Agreement agreement = agreement_of_counts(classes);
+  return {metric(EvalMetric::f1_weighted, MetricUnit::ratio, agreement.f1_weighted),
+          metric(EvalMetric::balanced_accuracy, MetricUnit::ratio, agreement.balanced_accuracy),
+          metric(EvalMetric::mcc, MetricUnit::ratio, agreement.mcc),
+          metric(EvalMetric::kappa, MetricUnit::ratio, agreement.kappa)};
+}
+
+std::vector<ClassCounts> both_classes(const ClassCounts& positive, int64_t images) {
+  const int64_t misses = positive.actual + positive.predicted - positive.hits;
+  return {{images - misses, images - positive.actual, images - positive.predicted}, positive};
+}
 
 SumValues epoch_sums(const RunProgress& at) { return {at.epoch_loss_sum, at.epoch_score_sum, at.epoch_images}; }
 

@@ -11,6 +11,8 @@
 
 #include "config/options.h"
 #include "data/feed/device_feed.h"
+#include "engine/run/events.h"
+#include "statistics/weighted_metrics.h"
 
 namespace stoker::engine {
 
@@ -33,6 +35,11 @@ ClassScores scores_of(const ClassCounts& counts);
 ClassScores macro_average(const std::vector<ClassCounts>& classes);
 /// From the sums over all classes.
 ClassScores micro_average(const std::vector<ClassCounts>& classes);
+
+/// statistics::agreement_of(), as metrics of a task: the four behind f1.
+std::vector<Metric> agreement_metrics(const std::vector<ClassCounts>& classes);
+/// The counts of both classes of a yes or no, from those of yes.
+std::vector<ClassCounts> both_classes(const ClassCounts& positive, int64_t images);
 
 struct RunProgress;
 

@@ -49,12 +49,16 @@ class MulticlassMetrics : public EvalMetrics {
   std::vector<Metric> read() const override {
     const torch::Tensor hits = hits_.to(torch::kCPU);
     const double images = static_cast<double>(std::max<int64_t>(1, images_));
-    const ClassScores macro = macro_average(counts());
-    return {metric(EvalMetric::top1, MetricUnit::percent, 100 * hits[0].item<double>() / images),
-            metric(EvalMetric::top5, MetricUnit::percent, 100 * hits[1].item<double>() / images),
-            metric(EvalMetric::precision, MetricUnit::ratio, macro.precision),
-            metric(EvalMetric::recall, MetricUnit::ratio, macro.recall),
-            metric(EvalMetric::f1, MetricUnit::ratio, macro.f1)};
+    const std::vector<ClassCounts> classes = counts();
+    const ClassScores macro = macro_average(classes);
+    std::vector<Metric> metrics = {metric(EvalMetric::top1, MetricUnit::percent, 100 * hits[0].item<double>() / images),
+                                   metric(EvalMetric::top5, MetricUnit::percent, 100 * hits[1].item<double>() / images),
+                                   metric(EvalMetric::precision, MetricUnit::ratio, macro.precision),
+                                   metric(EvalMetric::recall, MetricUnit::ratio, macro.recall),
+                                   metric(EvalMetric::f1, MetricUnit::ratio, macro.f1)};
+    const std::vector<Metric> agreement = agreement_metrics(classes);
+    metrics.insert(metrics.end(), agreement.begin(), agreement.end());
+    return metrics;
   }
 
   std::vector<ResultTable> tables(const std::vector<std::string>& names) const override {
@@ -153,11 +157,7 @@ class MulticlassTask : public Task {
   torch::Tensor score_sum(const torch::Tensor& logits, const data::Batch& batch) const override {
     return top1_hits(logits, batch.labels);
   }
-  std::vector<Metric> metrics() const override {
-    return {metric(EvalMetric::top1, MetricUnit::percent), metric(EvalMetric::top5, MetricUnit::percent),
-            metric(EvalMetric::precision, MetricUnit::ratio), metric(EvalMetric::recall, MetricUnit::ratio),
-            metric(EvalMetric::f1, MetricUnit::ratio)};
-  }
+  std::vector<Metric> metrics() const override { return make_metrics(/*with_tables=*/false)->read(); }
   std::unique_ptr<EvalMetrics> make_metrics(bool with_tables) const override {
     return std::make_unique<MulticlassMetrics>(classes_, device_, with_tables);
   }

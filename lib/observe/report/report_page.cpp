@@ -311,7 +311,8 @@ std::string unit_of(const std::string& metric) {
   for (const char* const name : {"top1", "top5", "accuracy", "exact_match"}) {
     if (metric == name) return "percent";
   }
-  for (const char* const name : {"precision", "recall", "f1", "f1_micro", "roc_auc", "pr_auc", "r2"}) {
+  for (const char* const name :
+       {"precision", "recall", "f1", "f1_micro", "f1_weighted", "balanced_accuracy", "roc_auc", "pr_auc", "r2"}) {
     if (metric == name) return "share";
   }
   return metric.find("percent") != std::string::npos ? "percent" : "value";

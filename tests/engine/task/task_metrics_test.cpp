@@ -3,6 +3,7 @@
 // more.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -132,6 +133,94 @@ TEST(MulticlassMetricsTest, TablesEqualScikitLearn) {
   near(tables[1].rows[0].values, {3, 2, 0});
   near(tables[1].rows[2].values, {1, 1, 0});
   EXPECT_DOUBLE_EQ(value_of(metrics->read(), "f1"), 1.1 / 3);
+}
+
+struct ByDefinition {
+  double f1_weighted = 0, balanced_accuracy = 0, mcc = 0, kappa = 0;
+};
+
+/// From the whole confusion matrix, as scikit-learn computes them.
+ByDefinition by_definition(const std::vector<int64_t>& truth, const std::vector<int64_t>& predicted, int64_t classes) {
+  const auto n = static_cast<double>(truth.size());
+  std::vector<std::vector<double>> matrix(static_cast<size_t>(classes),
+                                          std::vector<double>(static_cast<size_t>(classes)));
+  for (size_t i = 0; i < truth.size(); ++i) {
+    ++matrix[static_cast<size_t>(truth[i])][static_cast<size_t>(predicted[i])];
+  }
+  ByDefinition of;
+  double agreed = 0, expected = 0, with_truth = 0, of_truth = 0, of_predicted = 0, present = 0;
+  for (size_t k = 0; k < matrix.size(); ++k) {
+    double row = 0, column = 0;
+    for (size_t j = 0; j < matrix.size(); ++j) {
+      row += matrix[k][j];
+      column += matrix[j][k];
+    }
+    const double precision = column > 0 ? matrix[k][k] / column : 0, recall = row > 0 ? matrix[k][k] / row : 0;
+    of.f1_weighted += precision + recall > 0 ? row / n * 2 * precision * recall / (precision + recall) : 0;
+    of.balanced_accuracy += recall;
+    present += row > 0 ? 1 : 0;
+    agreed += matrix[k][k] / n;
+    expected += row / n * column / n;
+    // Covariances of the indicators of the class.
+    with_truth += matrix[k][k] / n - row / n * column / n;
+    of_truth += row / n * (1 - row / n);
+    of_predicted += column / n * (1 - column / n);
+  }
+  of.balanced_accuracy /= present;
+  of.kappa = (agreed - expected) / (1 - expected);
+  of.mcc = of_truth * of_predicted > 0 ? with_truth / std::sqrt(of_truth * of_predicted) : 0;
+  return of;
+}
+
+TEST(AgreementTest, EqualsScikitLearnWithAMatrixAndWithout) {
+  torch::manual_seed(7);
+  for (const int64_t classes : {2, 3, 40, 1200}) {  // 1200: no matrix is kept
+    for (const bool with_tables : {false, true}) {
+      TaskSpec spec;
+      spec.num_classes = classes;
+      const auto metrics = make_task(spec, torch::kCPU)->make_metrics(with_tables);
+      std::vector<int64_t> truth, predicted;
+      for (const int64_t rows : {50, 1, 30}) {
+        const torch::Tensor labels = torch::randint(0, std::max<int64_t>(2, classes / 2), {rows}, at::kLong);
+        const torch::Tensor answers =
+            torch::where(torch::rand({rows}) < 0.6, labels, torch::randint(0, classes, {rows}, at::kLong));
+        data::Batch batch =
+            labelled(std::vector<int64_t>(labels.data_ptr<int64_t>(), labels.data_ptr<int64_t>() + rows));
+        metrics->add(torch::one_hot(answers, classes).to(at::kFloat), batch);
+        truth.insert(truth.end(), labels.data_ptr<int64_t>(), labels.data_ptr<int64_t>() + rows);
+        predicted.insert(predicted.end(), answers.data_ptr<int64_t>(), answers.data_ptr<int64_t>() + rows);
+      }
+      const ByDefinition wanted = by_definition(truth, predicted, classes);
+      const std::vector<Metric> values = metrics->read();
+      EXPECT_NEAR(value_of(values, "f1_weighted"), wanted.f1_weighted, 1e-12) << classes;
+      EXPECT_NEAR(value_of(values, "balanced_accuracy"), wanted.balanced_accuracy, 1e-12) << classes;
+      EXPECT_NEAR(value_of(values, "mcc"), wanted.mcc, 1e-12) << classes;
+      EXPECT_NEAR(value_of(values, "kappa"), wanted.kappa, 1e-12) << classes;
+    }
+  }
+}
+
+TEST(AgreementTest, EqualsTheExamplesOfScikitLearn) {
+  const auto values_of = [](int64_t classes, const std::vector<int64_t>& truth, const std::vector<int64_t>& predicted) {
+    TaskSpec spec;
+    spec.kind = classes == 2 ? config::TaskKind::binary : config::TaskKind::multiclass;
+    spec.num_classes = classes;
+    const auto metrics = make_task(spec, torch::kCPU)->make_metrics(false);
+    const torch::Tensor answers = torch::tensor(predicted, at::kLong);
+    metrics->add(
+        classes == 2 ? answers.to(at::kFloat).unsqueeze(1) * 2 - 1 : torch::one_hot(answers, classes).to(at::kFloat),
+        labelled(truth));
+    return metrics->read();
+  };
+  EXPECT_NEAR(value_of(values_of(3, {0, 1, 2, 0, 1, 2}, {0, 2, 1, 0, 0, 1}), "f1_weighted"), 4.0 / 15, 1e-12);
+  EXPECT_NEAR(value_of(values_of(2, {0, 1, 0, 0, 1, 0}, {0, 1, 0, 0, 0, 1}), "balanced_accuracy"), 0.625, 1e-12);
+  EXPECT_NEAR(value_of(values_of(2, {1, 1, 1, 0}, {1, 0, 1, 1}), "mcc"), -1.0 / 3, 1e-12);
+  EXPECT_NEAR(value_of(values_of(3, {0, 1, 0, 2, 1}, {0, 1, 0, 2, 0}), "kappa"), 0.6875, 1e-12);
+  const std::vector<Metric> one_class = values_of(3, {1, 1}, {1, 1});
+  EXPECT_EQ(value_of(one_class, "mcc"), 0);
+  EXPECT_TRUE(std::isnan(value_of(one_class, "kappa")));
+  EXPECT_EQ(value_of(one_class, "balanced_accuracy"), 1);
+  EXPECT_EQ(value_of(one_class, "f1_weighted"), 1);
 }
 
 TEST(BinaryMetricsTest, TheThresholdDecidesWhatIsPositiveButNotTheAreas) {
