@@ -73,6 +73,9 @@ inline const std::vector<double> kPercentiles = {0, 0};
 enum class OnBadImage { fail, skip, repair };
 /// The value of --val-split without validation data.
 inline constexpr const char* kNoValidation = "none";
+/// Values of --group besides columns and patterns.
+inline constexpr const char* kNoGroups = "none";
+inline constexpr const char* kNearDuplicates = "near-duplicates";
 /// With skip: as good as any number of bad images.
 inline constexpr int64_t kUnlimitedBad = 1'000'000'000;
 enum class TrainCrop { none, center, random_resized, padded };
@@ -153,6 +156,8 @@ struct DataOptionsOf {
   std::string stage_dir;             ///< copies of files are read from here; empty: none are made
   double val_fraction = 0;           ///< > 0: held out from train_split by a hash of the path
   bool stratify = false;             ///< val_fraction holds for each class by itself
+  std::string group = kNoGroups;     ///< val_fraction keeps these on one side: a column, a pattern or kNearDuplicates
+  double fraction = 1;               ///< of each class, that is trained on: a share, or above 1 a number of samples
   Pick<int64_t> img_size{};          ///< pixels; the network sees img_size x img_size
   Pick<int64_t> in_chans{};          ///< of images 1 or 3; of samples that are taken as they are any number
   Pick<int64_t> num_classes{};       ///< auto: from the data

@@ -99,7 +99,6 @@ void check_data_dir(const config::DataOptions& options) {
 /// The layout of class folders with images, or with videos.
 std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
   const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
-<<<<<<< HEAD
   if (!has_train && has_class_folders(options) && !has_no_val_split(options)) {
     throw core::Error(
         core::ErrorKind::no_input,
@@ -110,16 +109,6 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool h
             "none); if one of them is the "
             "training split, name it with --train-split\n" +
             expected_data_tree(options));
-=======
-  if (!has_train && has_class_folders(options) && !holds_out(options)) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
-                                   core::printable(options.train_split)),
-                      found_text(options.data_dir) + lists_text(options) +
-                          "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
-                          "training split, name it with --train-split\n" +
-                          expected_data_tree(options));
->>>>>>> 88100281 (train sweep: combinations, seeds and folds, with tests of the differences; --val-split fold:2/5)
   }
   if (has_train && !has_videos && folders_in(options.data_dir + "/" + options.train_split).empty()) {
     throw core::Error(core::ErrorKind::data,
@@ -173,11 +162,7 @@ bool has_root_classes(const config::DataOptions& options) {
     }
     return false;
   };
-<<<<<<< HEAD
   return has_no_val_split(options) && folders.size() >= 2 && std::none_of(folders.begin(), folders.end(), is_other);
-=======
-  return holds_out(options) && folders.size() >= 2 && std::none_of(folders.begin(), folders.end(), is_other);
->>>>>>> 88100281 (train sweep: combinations, seeds and folds, with tests of the differences; --val-split fold:2/5)
 }
 
 // Words with blanks between them.
@@ -293,12 +278,8 @@ std::unique_ptr<Layout> layout_below(const config::DataOptions& options) {
     if (!is_directory(there.data_dir)) continue;
     std::unique_ptr<Layout> layout = layout_by_name(there);
     if (layout == nullptr) layout = layout_by_other_name(there);
-<<<<<<< HEAD
     const bool has_classes =
         has_train_classes(there) || (has_no_val_split(there) && folders_in(there.data_dir).size() >= 2);
-=======
-    const bool has_classes = has_train_classes(there) || (holds_out(options) && folders_in(there.data_dir).size() >= 2);
->>>>>>> 88100281 (train sweep: combinations, seeds and folds, with tests of the differences; --val-split fold:2/5)
     if (layout == nullptr && has_classes) {
       const bool has_videos = looks_like_clips(there);
       layout =

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/options.h"
@@ -12,11 +13,7 @@
 
 namespace stoker::data {
 
-/// Whether all samples may be those of training, without a folder of that name: validation takes a part of them, or
-/// there is none.
-inline bool has_no_val_split(const config::DataOptions& options) {
-  return options.val_fraction > 0 || options.val_split == config::kNoValidation;
-}
+using ColumnValues = std::vector<std::pair<std::string, std::string>>;
 
 class Layout {
  public:
@@ -30,6 +27,8 @@ class Layout {
   /// core::StopRequested.
   virtual std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
                                              bool is_train, std::vector<std::string>& notes) const = 0;
+  /// The path of each row of the list of a split and its value in a column; nothing where there is no list or column.
+  virtual ColumnValues column(const std::string& /*split*/, const std::string& /*name*/) const { return {}; }
   /// Hints where a split is missing: lines for the error; empty: nothing to add.
   virtual std::string found_text() const { return ""; }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -14,7 +15,9 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/machine.h"
 #include "core/time/clock.h"
+#include "data/audit/audit.h"
 #include "data/dataset/file_source.h"
 #include "data/layout.h"
 
@@ -124,33 +127,126 @@ void note_like_classes(const Source& train, std::vector<std::string>& notes) {
   }
 }
 
-/// (kept, held out)
+/// Every group of copies gets the name of its first sample. Reads all samples.
+std::vector<std::string> near_duplicates(const std::shared_ptr<const Source>& train,
+                                         const config::DataOptions& options) {
+  AuditSettings settings;
+  settings.limits.max_megapixels = options.max_image_megapixels;
+  settings.threads = std::max(1, core::read_machine_facts().cpus);
+  core::log_info("looking for near duplicates among {} images", core::count_text(train->size()));
+  std::vector<std::string> names(static_cast<size_t>(train->size()));
+  for (const DuplicateGroup& group : audit({{options.train_split, train}}, settings).groups) {
+    for (const SampleAt& member : group.members) {
+      names[static_cast<size_t>(member.index)] = train->relative_name(group.members.front().index);
+    }
+  }
+  return names;
+}
+
+/// The match of a pattern in each name, or of its first parentheses.
+std::vector<std::string> matches_of(const std::string& pattern, const Source& train) {
+  std::vector<std::string> names;
+  try {
+    const std::regex expression(pattern);
+    for (int64_t i = 0; i < train.size(); ++i) {
+      const std::string name = train.relative_name(i);
+      std::smatch match;
+      const bool is_found = std::regex_search(name, match, expression);
+      names.push_back(!is_found ? "" : match[expression.mark_count() > 0 ? 1 : 0].str());
+    }
+  } catch (const std::regex_error& error) {
+    throw core::Error(core::ErrorKind::config,
+                      core::format("--group {} is no regular expression: {}", core::printable(pattern), error.what()),
+                      "name a column of the list of images, or write a pattern such as 'patient_([0-9]+)'");
+  }
+  return names;
+}
+
+/// Rows of one image join the groups that they name.
+std::vector<std::string> values_of(const ColumnValues& rows, const Source& train) {
+  std::map<std::string, std::string> by_path, joined;  // joined: another name of a group
+  const auto name_of = [&](std::string name) {
+    for (auto found = joined.find(name); found != joined.end(); found = joined.find(name)) name = found->second;
+    return name;
+  };
+  for (const auto& [path, value] : rows) {
+    if (value.empty()) continue;
+    const auto [before, is_new] = by_path.emplace(path, value);
+    const std::string first = name_of(before->second), other = name_of(value);
+    if (!is_new && first != other) joined[std::max(first, other)] = std::min(first, other);
+  }
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < train.size(); ++i) {
+    const auto found = by_path.find(train.relative_name(i));
+    names.push_back(found == by_path.end() ? "" : name_of(found->second));
+  }
+  return names;
+}
+
+/// The group of each sample; "": it is alone.
+std::vector<std::string> group_names(const Layout& layout, const std::shared_ptr<const Source>& train,
+                                     const config::DataOptions& options) {
+  if (options.group == config::kNearDuplicates) return near_duplicates(train, options);
+  const ColumnValues rows = layout.column(options.train_split, options.group);
+  const std::vector<std::string> names = rows.empty() ? matches_of(options.group, *train) : values_of(rows, *train);
+  if (std::any_of(names.begin(), names.end(), [](const std::string& name) { return !name.empty(); })) return names;
+  throw core::Error(
+      core::ErrorKind::config,
+      core::format(
+          "--group {} {}", core::printable(options.group),
+          rows.empty() ? "matches the path of no image, and no column of a list is called so" : "is an empty column"),
+      core::format("a path is {}; write a column of the CSV list, or a pattern such as 'patient_([0-9]+)'",
+                   core::printable(train->relative_name(0))));
+}
+
+/// "; 40 groups (patient) are whole, 3 images have none"
+std::string groups_text(const std::vector<std::string>& names, const std::string& by) {
+  const std::set<std::string> groups(names.begin(), names.end());
+  const auto alone = std::count(names.begin(), names.end(), "");
+  return core::format(
+      ", {} ({}) on one side each{}", core::counted(static_cast<int64_t>(groups.size()) - (alone > 0 ? 1 : 0), "group"),
+      core::printable(by), alone == 0 ? "" : core::format("; {} are in none", core::counted(alone, "image")));
+}
+
+/// (kept, held out); `note` says of groups how they were kept together.
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> split_off(
-    const std::shared_ptr<const Source>& train, const config::DataOptions& options) {
-  if (const std::optional<Fold> fold = fold_of(options)) return hold_out_fold(train, fold->number - 1, fold->of);
+    const Layout& layout, const std::shared_ptr<const Source>& train, const config::DataOptions& options,
+    std::string& note) {
+  const std::optional<Fold> fold = fold_of(options);
+  if (options.group != config::kNoGroups) {
+    if (fold) {
+      throw core::Error(core::ErrorKind::config, "--group keeps groups together with --val-fraction, not in folds",
+                        "leave --val-split fold:... out, or --group");
+    }
+    const std::vector<std::string> names = group_names(layout, train, options);
+    note = groups_text(names, options.group);
+    return hold_out_groups(train, names, options.val_fraction);
+  }
+  note = options.stratify || fold ? ", the same share of each class" : "";
+  if (fold) return hold_out_fold(train, fold->number - 1, fold->of);
   return options.stratify ? hold_out_stratified(train, options.val_fraction) : hold_out(train, options.val_fraction);
 }
 
-void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
+void hold_out_val(const Layout& layout, const config::DataOptions& options, Datasets& datasets) {
   const int64_t whole = datasets.train->size();
-  std::tie(datasets.train, datasets.val) = split_off(datasets.train, options);
+  std::string note;
+  std::tie(datasets.train, datasets.val) = split_off(layout, datasets.train, options, note);
   if (datasets.train->size() == 0 || datasets.val->size() == 0) {
     throw core::Error(core::ErrorKind::data,
                       core::format("{} of {} images leaves {} to train and {} to validate",
                                    options.val_split ? "--val-split " + *options.val_split
                                                      : core::format("--val-fraction {}", options.val_fraction),
                                    whole, datasets.train->size(), datasets.val->size()),
-                      "use more images or another fraction");
+                      options.group == config::kNoGroups ? "use more images or another fraction"
+                                                         : "use more groups: each stays on one side");
   }
-  const bool is_stratified = options.stratify || options.val_split;
   datasets.notes.push_back(core::format("validation: {} of {} images held out by a hash of their names{}",
-                                        core::count_text(datasets.val->size()), core::count_text(whole),
-                                        is_stratified ? ", the same share of each class" : ""));
+                                        core::count_text(datasets.val->size()), core::count_text(whole), note));
   const int64_t unseen = options.val_split ? 0 : classes_without(*datasets.val);
   if (unseen > 0) {
     datasets.notes.push_back(
-        core::format("{} of {} classes have no validation image: --stratify holds out some of each", unseen,
-                     datasets.val->num_classes()));
+        core::format("{} of {} classes have no validation image{}", unseen, datasets.val->num_classes(),
+                     options.group == config::kNoGroups ? ": --stratify holds out some of each" : ""));
   }
 }
 
@@ -188,7 +284,7 @@ Datasets scanned_datasets(const config::DataOptions& options) {
                              (pairs ? "; each frame in high and in low quality, from the folders hq and lq" : ""));
   }
   if (holds_out(options)) {
-    hold_out_val(options, datasets);
+    hold_out_val(*layout, options, datasets);
     return datasets;
   }
   if (options.val_split == config::kNoValidation) {
@@ -230,6 +326,12 @@ Datasets scanned_datasets(const config::DataOptions& options) {
 Datasets open_datasets(const config::DataOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Datasets datasets = scanned_datasets(options);
+  if (const int64_t whole = datasets.train->size(); options.fraction != 1) {
+    datasets.train = part_of_each_class(datasets.train, options.fraction);
+    datasets.notes.push_back(core::format("training: {} of {} images by --fraction {}",
+                                          core::count_text(datasets.train->size()), core::count_text(whole),
+                                          config::number_text(options.fraction)));
+  }
   const double seconds = core::seconds_since(begin);
   for (const Source* const source : {datasets.train.get(), datasets.val.get()}) {
     core::log_debug("scan: {} images, {:.1f} bytes of memory each", source->size(),
@@ -243,15 +345,16 @@ std::shared_ptr<const Source> open_split(const config::DataOptions& options, con
   const std::unique_ptr<Layout> layout = detect_layout(options);
   std::vector<std::string> notes;
   if (holds_out(options) && (split == options.train_split || (split == kHeldOut && !layout->has_split(split)))) {
-    const auto [train, val] = split_off(open_train(*layout, options, notes), options);
-    return split == options.train_split ? train : val;
+    std::string note;
+    const auto [train, val] = split_off(*layout, open_train(*layout, options, notes), options, note);
+    return split == options.train_split ? part_of_each_class(train, options.fraction) : val;
   }
   if (!layout->has_split(split)) on_missing_split(*layout, options, split);
   const bool has_train = layout->has_split(options.train_split);
   const std::vector<std::string> class_names = layout->class_names(has_train ? options.train_split : split);
   auto source = layout->open(split, class_names, /*is_train=*/false, notes);
   require_images(*source, split);
-  return source;
+  return split == options.train_split ? part_of_each_class(source, options.fraction) : source;
 }
 
 NamedSources open_whole_splits(const config::DataOptions& options, std::vector<std::string> names,
@@ -301,7 +404,8 @@ NamedSources open_every_split(const config::DataOptions& options, std::vector<st
   }
   NamedSources splits = {{options.train_split, train}};
   if (holds_out(options)) {
-    const auto [kept, held_out] = split_off(train, options);
+    std::string note;
+    const auto [kept, held_out] = split_off(*layout, train, options, note);
     splits = {{options.train_split, kept}, {core::format("{} (held out)", options.train_split), held_out}};
   } else if (others.empty()) {
     notes.push_back("there is no validation split: only the training images are compared with each other");

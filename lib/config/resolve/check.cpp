@@ -136,6 +136,8 @@ void check_training(const ResolvedOptions& options, RuleBook& rules) {
                 "keep-every counts epochs or updates, as in 10e or 5000u");
   rules.require(options.run.average_last == 0 || is_count(options.run.save_every),
                 "average-last needs checkpoints that do not depend on the clock: save-every 1e or 2000u");
+  rules.require(options.data.val_fraction > 0 || options.data.group == kNoGroups,
+                "group keeps groups on one side of val-fraction: set val-fraction, such as 0.1");
   rules.require(options.data.val_fraction == 0 || !options.data.val_split,
                 "val-fraction and val-split both set what to evaluate on: leave one of them out");
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of the groups data, loader and task. Independent of how options are read or shown.
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -10,6 +11,20 @@ namespace stoker::config {
 namespace {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
+Codec<double> fraction_codec() {
+  Codec<double> codec = number_codec({0, 1e9, true, false});
+  codec.parse = [parse = codec.parse](const std::string& text, double& value) {
+    double number = 0;
+    std::string problem = parse(text, number);
+    if (!problem.empty()) return problem;
+    if (number > 1 && number != std::floor(number)) return shown(text) + " is neither a share nor a whole number";
+    value = number;
+    return problem;
+  };
+  codec.range = "a share up to 1, or a whole number of images";
+  return codec;
+}
 
 template <template <typename> class Pick>
 void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
@@ -51,6 +66,21 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
           "Set it where classes are rare; without it a hash of the path decides alone, and an image stays on its side "
           "when others are added or removed.")
       .used_in_pack();
+  d.add("group", o.group, text_codec("COLUMN|REGEX|near-duplicates", false))
+      .value_in_older_runs(kNoGroups)
+      .help(
+          "With val-fraction: keep groups of images on one side, and the share of each class as far as they allow: "
+          "those with one value in a column of the CSV list, those whose path has one match of a regular expression, "
+          "or "
+          "of its first parentheses, or near duplicates. Set it where patients, scenes or videos have several images.")
+      .used_in_pack();
+  d.add("fraction", o.fraction, fraction_codec())
+      .value_in_older_runs("1")
+      .help(
+          "Train on this share of each class, or on this number of images of each; a smaller part lies within a larger "
+          "one. "
+          "Set "
+          "it to see what more data would bring.");
   d.add("val-subjects", o.val_subjects, text_codec("NAMES", true))
       .help(
           "biwi: folders of the subjects to evaluate on, such as 01,12,24; empty takes every third. Set it to "

@@ -134,6 +134,10 @@ class CsvLayout : public Layout {
     return make_file_source(std::move(files), class_names);
   }
 
+  ColumnValues column(const std::string& split, const std::string& name) const override {
+    return column_values({list_of_split(options_.data_dir, split), options_, kCsvHint, split}, name);
+  }
+
   std::string found_text() const override {
     const std::string column = has_split(options_.train_split) ? opened(options_.train_split).split_column() : "";
     if (column.empty()) return "";
@@ -151,6 +155,15 @@ class CsvLayout : public Layout {
 };
 
 }  // namespace
+
+ColumnValues column_values(CsvManifest list, const std::string& name) {
+  ColumnValues values;
+  const size_t column = list.find_column(name);
+  if (column >= list.header().size()) return values;
+  FileStamp stamp;
+  while (list.next()) values.emplace_back(list.image(stamp), list.field(column));
+  return values;
+}
 
 std::unique_ptr<Layout> make_csv_layout(const config::DataOptions& options) {
   return std::make_unique<CsvLayout>(options);
@@ -179,6 +192,10 @@ class RenamedLayout : public Layout {
   std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
                                      bool is_train, std::vector<std::string>& notes) const override {
     return layout_->open(there(split), class_names, is_train, notes);
+  }
+
+  ColumnValues column(const std::string& split, const std::string& name) const override {
+    return layout_->column(there(split), name);
   }
 
   std::string found_text() const override { return layout_->found_text(); }

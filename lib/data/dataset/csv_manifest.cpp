@@ -95,6 +95,7 @@ std::string without_blanks(const std::string& text) {
 CsvManifest::CsvManifest(const std::string& path, const config::DataOptions& options, const std::string& hint,
                          const std::string& split)
     : file_(path),
+      group_(options.group == config::kNoGroups ? "" : options.group),
       is_text_(options.csv_delimiter == config::CsvDelimiter::automatic && has_blanks_only(path)),
       reader_(path, core::CsvReader::kUsualRowBytes,
               is_text_ ? kNoDelimiter : delimiter_of(path, options.csv_delimiter)),
@@ -152,7 +153,7 @@ std::vector<size_t> CsvManifest::data_columns() {
   const std::vector<std::vector<std::string>> rows = peek(kRowsSeen);
   std::vector<size_t> columns, counting;
   for (size_t i = 0; i < header_.size(); ++i) {
-    if (i == path_column_) continue;
+    if (i == path_column_ || (!group_.empty() && i == find_column(group_))) continue;
     std::set<std::string> values;
     bool are_numbers = true, is_next = true;  // each one more than the last
     int64_t last = -1;

@@ -10,6 +10,7 @@
 
 #include "config/options.h"
 #include "core/text/csv.h"
+#include "data/layout.h"
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
@@ -38,7 +39,8 @@ class CsvManifest {
   size_t find_column(const std::string& name) const;
   /// The next rows, without reading past them; fewer at the end.
   std::vector<std::vector<std::string>> peek(size_t rows);
-  /// The columns besides paths; those that are empty or count the rows, as pandas and MXNet write them, are left out.
+  /// The columns besides paths and --group; those that are empty or count the rows, as pandas and MXNet write them, are
+  /// left out.
   std::vector<size_t> data_columns();
   /// The column with the split of each row; empty: there is none.
   std::string split_column() const;
@@ -66,7 +68,7 @@ class CsvManifest {
   /// Which field of a row names an image that is there; as many as it has when none does.
   size_t field_with_image(const std::vector<std::string>& row);
 
-  const std::string file_;
+  const std::string file_, group_;
   const bool is_text_;  ///< of fields between blanks
   core::CsvReader reader_;
   ImageFinder finder_;
@@ -90,6 +92,9 @@ bool is_id(const std::string& text);
 bool reads_flag(const std::string& text, float& flag);
 /// Counts the row's image as missing, with the file that is nearly called so.
 void count_missing(const CsvManifest& manifest, ScanNotes& notes);
+
+/// Layout::column() of a list.
+ColumnValues column_values(CsvManifest list, const std::string& name);
 
 class LabelManifest : public CsvManifest {
  public:

@@ -177,6 +177,10 @@ class CsvTargetLayout : public Layout {
     return make_target_source(std::move(files), names);
   }
 
+  ColumnValues column(const std::string& split, const std::string& name) const override {
+    return column_values(opened(split), name);
+  }
+
  private:
   std::string file_of(const std::string& split) const { return list_of_split(options_.data_dir, split); }
   CsvManifest opened(const std::string& split) const {

@@ -190,6 +190,10 @@ bool holds_out(const config::DataOptions& options) {
   return options.val_split ? fold_of(options).has_value() : options.val_fraction > 0;
 }
 
+bool has_no_val_split(const config::DataOptions& options) {
+  return holds_out(options) || options.val_split == config::kNoValidation;
+}
+
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out(
     const std::shared_ptr<const Source>& whole, double fraction) {
   std::vector<uint32_t> kept, held;
@@ -245,6 +249,146 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
     for (const auto& [hash, index] : samples) (next++ % count == fold ? held : kept).push_back(index);
   }
   return parts_of(whole, std::move(kept), std::move(held));
+}
+
+namespace {
+
+/// Samples that stay together, by the position of each class that they have; the last position stands for all samples.
+struct SampleGroup {
+  uint64_t hash = 0;
+  std::vector<uint32_t> samples;
+  std::map<size_t, double> counts;
+};
+
+/// Which groups are held out, and how many samples of each class.
+class GroupedSplit {
+ public:
+  GroupedSplit(std::vector<SampleGroup> groups, size_t classes, double fraction)
+      : groups_(std::move(groups)),
+        fraction_(fraction),
+        is_held_(groups_.size()),
+        all_(classes + 1),
+        held_(classes + 1),
+        groups_with_(classes + 1) {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      for (const auto& [k, count] : groups_[g].counts) {
+        all_[k] += count;
+        groups_with_[k].push_back(g);
+      }
+    }
+  }
+
+  void choose() {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (cost_of(g) < 0 && leaves_some(g)) hold(g);
+    }
+    for (size_t k = 0; k < held_.size(); ++k) {
+      if (held_[k] == 0 && groups_with_[k].size() > 1) hold_cheapest(k, /*leaves_some_of_all=*/true);
+    }
+    if (held_.back() == 0 && groups_.size() > 1) hold_cheapest(held_.size() - 1, /*leaves_some_of_all=*/false);
+  }
+
+  /// (kept, held out)
+  std::pair<std::vector<uint32_t>, std::vector<uint32_t>> sides() const {
+    std::vector<uint32_t> kept, held;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      std::vector<uint32_t>& side = is_held_[g] ? held : kept;
+      side.insert(side.end(), groups_[g].samples.begin(), groups_[g].samples.end());
+    }
+    std::sort(kept.begin(), kept.end());
+    std::sort(held.begin(), held.end());
+    return {std::move(kept), std::move(held)};
+  }
+
+ private:
+  /// What holding a group out adds to the squared distances from the shares that are wanted.
+  double cost_of(size_t g) const {
+    double cost = 0;
+    for (const auto& [k, count] : groups_[g].counts) {
+      const double lacking = fraction_ * all_[k] - held_[k];
+      cost += count * (count - 2 * lacking) / all_[k];
+    }
+    return cost;
+  }
+
+  bool leaves_some(size_t g) const {
+    return std::all_of(groups_[g].counts.begin(), groups_[g].counts.end(),
+                       [&](const auto& of) { return all_[of.first] - held_[of.first] > of.second; });
+  }
+
+  void hold(size_t g) {
+    is_held_[g] = true;
+    for (const auto& [k, count] : groups_[g].counts) held_[k] += count;
+  }
+
+  void hold_cheapest(size_t k, bool leaves_some_of_all) {
+    size_t best = groups_.size();
+    for (const size_t g : groups_with_[k]) {
+      if (is_held_[g] || (leaves_some_of_all && !leaves_some(g))) continue;
+      if (best == groups_.size() || cost_of(g) < cost_of(best)) best = g;
+    }
+    if (best < groups_.size()) hold(best);
+  }
+
+  const std::vector<SampleGroup> groups_;
+  const double fraction_;
+  std::vector<bool> is_held_;
+  std::vector<double> all_, held_;
+  std::vector<std::vector<size_t>> groups_with_;  ///< by class
+};
+
+/// The position of a sample's class; 0 where there are none.
+size_t class_at(const Source& source, int64_t index) {
+  return source.num_targets() > 0 ? 0 : static_cast<size_t>(std::max<int64_t>(0, source.label(index)));
+}
+
+}  // namespace
+
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_groups(
+    const std::shared_ptr<const Source>& whole, const std::vector<std::string>& groups, double fraction) {
+  const auto classes = static_cast<size_t>(std::max<int64_t>(1, whole->num_classes()));
+  std::map<std::pair<bool, std::string>, SampleGroup> by_name;  // those without a name by that of the sample
+  for (int64_t i = 0; i < whole->size(); ++i) {
+    const std::string& name = groups[static_cast<size_t>(i)];
+    const bool is_alone = name.empty();
+    SampleGroup& group = by_name[{is_alone, is_alone ? whole->relative_name(i) : name}];
+    group.samples.push_back(static_cast<uint32_t>(i));
+    ++group.counts[class_at(*whole, i)];
+    ++group.counts[classes];
+  }
+  std::vector<SampleGroup> in_order;
+  for (auto& [name, group] : by_name) {
+    group.hash = core::hash64(name.second);
+    in_order.push_back(std::move(group));
+  }
+  std::stable_sort(in_order.begin(), in_order.end(),
+                   [](const SampleGroup& a, const SampleGroup& b) { return a.hash < b.hash; });
+  GroupedSplit split(std::move(in_order), classes, fraction);
+  split.choose();
+  auto [kept, held] = split.sides();
+  return {std::make_shared<SubsetSource>(whole, std::move(kept)),
+          std::make_shared<SubsetSource>(whole, std::move(held))};
+}
+
+std::shared_ptr<const Source> part_of_each_class(const std::shared_ptr<const Source>& whole, double fraction) {
+  if (fraction == 1) return whole;
+  std::map<size_t, std::vector<std::pair<uint64_t, uint32_t>>> classes;  // hash and index
+  for (int64_t i = 0; i < whole->size(); ++i) {                          // another hash than that of the split
+    classes[class_at(*whole, i)].emplace_back(core::hash64("fraction " + whole->relative_name(i)),
+                                              static_cast<uint32_t>(i));
+  }
+  std::vector<uint32_t> kept;
+  for (auto& entry : classes) {
+    auto& samples = entry.second;
+    std::sort(samples.begin(), samples.end());
+    const auto count = static_cast<int64_t>(samples.size());
+    const double wanted = fraction < 1 ? std::round(fraction * static_cast<double>(count)) : fraction;
+    const auto taken = static_cast<int64_t>(std::clamp(wanted, 1.0, static_cast<double>(count)));
+    for (int64_t i = 0; i < taken; ++i) kept.push_back(samples[static_cast<size_t>(i)].second);
+  }
+  if (static_cast<int64_t>(kept.size()) == whole->size()) return whole;
+  std::sort(kept.begin(), kept.end());
+  return std::make_shared<SubsetSource>(whole, std::move(kept));
 }
 
 std::shared_ptr<const Source> evenly_spaced(const std::shared_ptr<const Source>& whole, int64_t most) {

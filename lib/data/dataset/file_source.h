@@ -89,6 +89,9 @@ struct Fold {
 std::optional<Fold> fold_of(const config::DataOptions& options);
 /// Whether a part of the training split validates: a fraction, or one of several folds.
 bool holds_out(const config::DataOptions& options);
+/// Whether all samples may be those of training, without a folder of that name: validation takes a part of them, or
+/// there is none.
+bool has_no_val_split(const config::DataOptions& options);
 
 /// (kept, held out): a sample is held out when the hash of its relative name falls below `fraction`, so that
 /// it stays on its side when other samples come or go. Either part may be empty.
@@ -104,6 +107,16 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
 /// one as in another, but for one.
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_fold(
     const std::shared_ptr<const Source>& whole, int64_t fold, int64_t count);
+
+/// hold_out() of whole groups: samples with one name in `groups` [samples] stay together, those without a name are
+/// alone. Groups are taken in the order of hashes of their names, each that brings the held-out shares of its classes
+/// and of all nearer to `fraction`. A class in several groups has samples on both sides where that can be.
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_groups(
+    const std::shared_ptr<const Source>& whole, const std::vector<std::string>& groups, double fraction);
+
+/// Of each class the samples with the lowest hashes: `fraction` of them up to 1, else so many; at least one. A smaller
+/// part lies within a larger one. The source itself where that is all.
+std::shared_ptr<const Source> part_of_each_class(const std::shared_ptr<const Source>& whole, double fraction);
 
 /// At most `most` samples, evenly spaced; the source itself when it has no more.
 std::shared_ptr<const Source> evenly_spaced(const std::shared_ptr<const Source>& whole, int64_t most);

@@ -50,6 +50,14 @@ TEST(CheckTest, EachRuleNamesTheOptionsThatDoNotFit) {
        "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0"},
       {{"--val-fraction", "0.1", "--val-split", "test"},
        "val-fraction and val-split both set what to evaluate on: leave one of them out"},
+      {{"--group", "patient"}, "group keeps groups on one side of val-fraction: set val-fraction, such as 0.1"},
+      {{"--loss", "huber"}, "loss huber is not for task multiclass, which has cross-entropy, bce, focal"},
+      {{"--task", "regression", "--loss", "focal,2"},
+       "loss focal is not for task regression, which has smooth-l1, l1, l2, huber"},
+      {{"--task", "multilabel", "--loss", "bce,0.2"},
+       "the threshold of loss bce is for the task multiclass, but the task is multilabel"},
+      {{"--sched", "one-cycle", "--momentum", "0", "--no-nesterov", "--opt", "rmsprop"},
+       "one-cycle-momentum needs momentum above 0: set momentum, or one-cycle-momentum off"},
   };
   for (const auto& [words, message] : kCases) {
     const Failure failure = machine_failure(words);
@@ -68,6 +76,9 @@ TEST(CheckTest, NearlyBrokenRulesHold) {
   EXPECT_EQ(machine_failure({"--sched", "one-cycle", "--momentum", "0", "--opt", "adam"}).message, "");
   EXPECT_EQ(machine_failure({"--momentum", "0", "--opt", "adamw"}).message, "");
   EXPECT_EQ(machine_failure({"--val-fraction", "0.1"}).message, "");
+  EXPECT_EQ(machine_failure({"--val-fraction", "0.1", "--group", "patient"}).message, "");
+  EXPECT_EQ(machine_failure({"--loss", "bce,0.2"}).message, "");
+  EXPECT_EQ(machine_failure({"--task", "multilabel", "--loss", "asymmetric,4"}).message, "");
   EXPECT_EQ(machine_failure({"--aa", "ta_wide", "--color-jitter", "0.4", "--reprob", "0.25"}).message, "");
   EXPECT_EQ(machine_failure({"--auto-augment", "ra", "--mixup", "0.2", "--cutmix", "1", "--mixup-prob", "0.5",
                              "--mixup-switch-prob", "0.3"})

@@ -2,8 +2,13 @@
 // CSV files as others write them: other columns, other delimiters, lists of tags; and shares of each class.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
 #include <set>
 
+#include "data/dataset/file_source.h"
 #include "tests/data/dataset/csv_files.h"
 
 namespace stoker::data {
@@ -197,6 +202,207 @@ TEST_F(StratifyTest, ClassesWithoutAValidationImageAreNoted) {
   for (const std::string& note : data.notes)
     noted |= note.find("--stratify holds out some of each") != std::string::npos;
   EXPECT_TRUE(noted);
+}
+
+/// Samples with a class and a name each, and nothing to read.
+class NamedSamples : public LeafSource {
+ public:
+  NamedSamples(std::vector<int64_t> labels, int64_t classes) : labels_(std::move(labels)) {
+    for (int64_t k = 0; k < classes; ++k) class_names_.push_back(std::to_string(k));
+    fingerprint_ = "named";
+  }
+  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
+  int64_t label(int64_t index) const override { return labels_[static_cast<size_t>(index)]; }
+  std::string name(int64_t index) const override { return relative_name(index); }
+  std::string relative_name(int64_t index) const override { return std::to_string(index) + ".png"; }
+  std::string read(int64_t, std::vector<uint8_t>&, SampleContent&) const override { return "nothing to read"; }
+
+ private:
+  std::vector<int64_t> labels_;
+};
+
+int64_t number_in(const Source& source, int64_t index) { return std::stoll(source.relative_name(index)); }
+
+TEST(GroupedSplitTest, KeepsEachGroupOnOneSideInAThousandCases) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](uint64_t limit) { return static_cast<int64_t>(random() % limit); };
+    const int64_t classes = 1 + below(5), group_count = 2 + below(30), samples = group_count + below(200);
+    const double fraction = 0.05 + 0.009 * static_cast<double>(below(100));
+    std::vector<int64_t> labels;
+    Names groups;
+    for (int64_t i = 0; i < samples; ++i) {
+      labels.push_back(below(static_cast<uint64_t>(classes)));
+      const int64_t group = i < group_count ? i : below(static_cast<uint64_t>(group_count));
+      groups.push_back(below(20) == 0 ? "" : "g" + std::to_string(seed) + "-" + std::to_string(group));
+    }
+    const auto whole = std::make_shared<NamedSamples>(labels, classes);
+    const auto [kept, held] = hold_out_groups(whole, groups, fraction);
+    ASSERT_EQ(kept->size() + held->size(), samples);
+    std::map<std::string, std::set<int64_t>> classes_of;   // of a group
+    std::map<int64_t, std::set<std::string>> groups_with;  // of a class
+    for (int64_t i = 0; i < samples; ++i) {
+      const std::string& name = groups[static_cast<size_t>(i)];
+      const std::string group = name.empty() ? "alone " + std::to_string(i) : name;
+      classes_of[group].insert(labels[static_cast<size_t>(i)]);
+      groups_with[labels[static_cast<size_t>(i)]].insert(group);
+    }
+    std::set<std::string> kept_groups, held_groups;
+    std::set<int64_t> held_classes, kept_classes;
+    for (int64_t i = 0; i < kept->size(); ++i) {
+      kept_groups.insert(groups[static_cast<size_t>(number_in(*kept, i))]);
+      kept_classes.insert(kept->label(i));
+    }
+    for (int64_t i = 0; i < held->size(); ++i) {
+      const std::string& group = groups[static_cast<size_t>(number_in(*held, i))];
+      EXPECT_TRUE(group.empty() || kept_groups.count(group) == 0) << group << " is on both sides";
+      held_classes.insert(held->label(i));
+    }
+    ASSERT_GT(held->size(), 0) << seed;
+    ASSERT_GT(kept->size(), 0) << seed;
+    const bool some_group_can_go = std::any_of(classes_of.begin(), classes_of.end(), [&](const auto& of) {
+      return std::all_of(of.second.begin(), of.second.end(), [&](int64_t k) { return groups_with[k].size() > 1; });
+    });
+    EXPECT_TRUE(!some_group_can_go || kept_classes.size() == groups_with.size()) << "all are trained on, seed " << seed;
+    const auto again = hold_out_groups(whole, groups, fraction).second;
+    EXPECT_EQ(again->fingerprint(), held->fingerprint());
+  }
+}
+
+TEST(GroupedSplitTest, HoldsTheShareOfEachClassOutWhereGroupsAreSmall) {
+  std::vector<int64_t> labels;
+  Names groups;
+  for (int64_t i = 0; i < 4000; ++i) {
+    groups.push_back("patient " + std::to_string(i / 4));
+    labels.push_back(i / 4 % 10 == 0 ? 1 : 0);  // a tenth of the patients
+  }
+  const auto held = hold_out_groups(std::make_shared<NamedSamples>(labels, 2), groups, 0.2).second;
+  int64_t rare = 0;
+  for (int64_t i = 0; i < held->size(); ++i) rare += held->label(i);
+  EXPECT_NEAR(static_cast<double>(held->size()), 800, 8);
+  EXPECT_NEAR(static_cast<double>(rare), 80, 8);
+}
+
+TEST(FractionTest, IsOfEachClassAndLiesWithinALargerOne) {
+  std::vector<int64_t> labels(1000);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = i < 900 ? 0 : i < 998 ? 1 : 2;
+  const auto whole = std::make_shared<NamedSamples>(labels, 3);
+  EXPECT_EQ(part_of_each_class(whole, 1), whole) << "all of it, with the same bits";
+  std::set<int64_t> smaller;
+  const std::pair<double, std::vector<int64_t>> kParts[] = {
+      {0.001, {1, 1, 1}}, {0.1, {90, 10, 1}}, {0.5, {450, 49, 1}}, {500, {500, 98, 2}}, {5000, {900, 98, 2}}};
+  for (const auto& [fraction, wanted] : kParts) {
+    const auto part = part_of_each_class(whole, fraction);
+    std::vector<int64_t> counts(3);
+    std::set<int64_t> members;
+    for (int64_t i = 0; i < part->size(); ++i) {
+      ++counts[static_cast<size_t>(part->label(i))];
+      members.insert(number_in(*part, i));
+    }
+    EXPECT_EQ(counts, wanted) << fraction;
+    EXPECT_TRUE(std::includes(members.begin(), members.end(), smaller.begin(), smaller.end())) << fraction;
+    smaller = members;
+  }
+}
+
+class GroupTest : public CsvFiles {
+ protected:
+  GroupTest() {
+    for (int i = 0; i < 40; ++i) {
+      const std::string name = "p" + std::to_string(i / 4) + "/" + std::to_string(i) + ".png";
+      folder_.write(name, png_of({static_cast<uint8_t>(i), 2, 3}, 1, 1, 3));
+      list_ += name + "," + (i % 2 == 0 ? "cat" : "dog") + ",s" + std::to_string(i % 8) + "\n";
+      numbers_ += name + "," + std::to_string(i) + ",s" + std::to_string(i % 8) + "\n";
+    }
+    options_.val_fraction = 0.25;
+  }
+  /// What of the names, by a pattern, is on both sides.
+  static int64_t on_both_sides(const Datasets& data, const std::function<std::string(const std::string&)>& group_of) {
+    std::set<std::string> kept, both;
+    for (int64_t i = 0; i < data.train->size(); ++i) kept.insert(group_of(data.train->relative_name(i)));
+    for (int64_t i = 0; i < data.val->size(); ++i) {
+      const std::string group = group_of(data.val->relative_name(i));
+      if (kept.count(group) > 0) both.insert(group);
+    }
+    return static_cast<int64_t>(both.size());
+  }
+  static std::string folder_of(const std::string& name) { return name.substr(0, name.find('/')); }
+  static std::string scene_of(const std::string& name) {
+    return std::to_string(std::stoi(name.substr(name.find('/') + 1)) % 8);
+  }
+
+  std::string list_ = "path,label,scene\n", numbers_ = "path,age,scene\n";
+};
+
+TEST_F(GroupTest, AColumnOrAPatternNamesThem) {
+  options_.group = "scene";
+  Datasets data = open(list_, "path,label\na.png,cat\n");
+  EXPECT_EQ(on_both_sides(data, scene_of), 0);
+  EXPECT_EQ(data.val->size(), 10);
+  EXPECT_EQ(open_split(options_, "val")->fingerprint(), open_split(options_, "val")->fingerprint());
+  options_.group = "^(p[0-9]+)/";
+  data = open(list_, "path,label\na.png,cat\n");
+  EXPECT_EQ(on_both_sides(data, folder_of), 0);
+  EXPECT_GT(on_both_sides(data, scene_of), 0);
+  options_.group = "^p[0-9]+";
+  EXPECT_EQ(open(list_, "").val->fingerprint(), data.val->fingerprint()) << "the whole match";
+}
+
+TEST_F(GroupTest, TheirColumnIsNoTarget) {
+  options_.task = config::TaskKind::regression;
+  options_.group = "scene";
+  const Datasets data = open(numbers_, "");
+  EXPECT_EQ(data.train->target_names(), Names{"age"});
+  EXPECT_EQ(on_both_sides(data, scene_of), 0);
+}
+
+TEST_F(GroupTest, WhatNamesNothingIsAnError) {
+  for (const char* const wrong : {"patient", "[", "^nowhere/(.*)"}) {
+    options_.group = wrong;
+    const core::Error error = error_of([&] { open(list_, ""); });
+    EXPECT_EQ(error.kind(), core::ErrorKind::config) << wrong;
+    EXPECT_NE(std::string(error.what()).find(wrong), std::string::npos) << error.what();
+    EXPECT_NE(error.hint().find("column"), std::string::npos);
+  }
+}
+
+/// A picture with blobs that another seed places otherwise.
+Bytes scene(int seed, int side, int shift) {
+  Bytes pixels;
+  std::mt19937 random(static_cast<uint32_t>(seed));
+  std::vector<double> numbers(24);
+  for (double& number : numbers) number = static_cast<double>(random()) / 4294967296.0;
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
+      double value = 60;
+      for (size_t k = 0; k < 8; ++k) {
+        const double dx = (x + 0.5) / side - numbers[3 * k], dy = (y + 0.5) / side - numbers[3 * k + 1];
+        value += (numbers[3 * k + 2] > 0.5 ? 120 : -50) * std::exp(-(dx * dx + dy * dy) * 60);
+      }
+      const double shown = std::clamp(value + shift, 0.0, 255.0);
+      for (int c = 0; c < 3; ++c) pixels.push_back(static_cast<uint8_t>(shown));
+    }
+  }
+  return pixels;
+}
+
+TEST_F(GroupTest, NearDuplicatesStayTogether) {
+  std::string list = "path,label\n";
+  for (int i = 0; i < 30; ++i) {
+    const std::string name = "q" + std::to_string(i);
+    folder_.write(name + "/1.png", png_of(scene(i, 64, 0), 64, 64, 3));
+    folder_.write(name + "/2.png", png_of(scene(i, 64, 0), 64, 64, 3));
+    folder_.write(name + "/3.jpg", jpeg_of(scene(i, 96, 6), 96, 96));
+    for (const char* const file : {"1.png", "2.png", "3.jpg"}) {
+      list += name + "/" + file + "," + (i % 2 == 0 ? "cat" : "dog") + "\n";
+    }
+  }
+  Datasets data = open(list, "");
+  ASSERT_GT(on_both_sides(data, folder_of), 5) << "without groups they are torn apart";
+  options_.group = config::kNearDuplicates;
+  data = open(list, "");
+  EXPECT_EQ(on_both_sides(data, folder_of), 0);
+  EXPECT_GT(data.val->size(), 10);
 }
 
 }  // namespace
