@@ -301,10 +301,11 @@ class GroupedSplit {
   }
 
  private:
-  /// What holding a group out adds to the squared distances from the shares that are wanted.
+  /// What holding a group out adds to the squared distances of classes from the shares that are wanted.
   double cost_of(size_t g) const {
     double cost = 0;
     for (const auto& [k, count] : groups_[g].counts) {
+      if (k + 1 == all_.size()) continue;  // or one class would stand in for another
       const double lacking = fraction_ * all_[k] - held_[k];
       cost += count * (count - 2 * lacking) / all_[k];
     }

@@ -110,7 +110,7 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
 
 /// hold_out() of whole groups: samples with one name in `groups` [samples] stay together, those without a name are
 /// alone. Groups are taken in the order of hashes of their names, each that brings the held-out shares of its classes
-/// and of all nearer to `fraction`. A class in several groups has samples on both sides where that can be.
+/// nearer to `fraction`. A class in several groups has samples on both sides where that can be.
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_groups(
     const std::shared_ptr<const Source>& whole, const std::vector<std::string>& groups, double fraction);
 

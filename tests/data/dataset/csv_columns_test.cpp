@@ -283,6 +283,17 @@ TEST(GroupedSplitTest, HoldsTheShareOfEachClassOutWhereGroupsAreSmall) {
   EXPECT_NEAR(static_cast<double>(rare), 80, 8);
 }
 
+TEST(GroupedSplitTest, NoClassStandsInForAnother) {
+  std::vector<int64_t> labels;
+  Names groups;
+  for (int64_t i = 0; i < 120; ++i) {
+    groups.push_back("P" + std::to_string(i / 6));
+    labels.push_back(i / 6 % 2);
+  }
+  const auto held = hold_out_groups(std::make_shared<NamedSamples>(labels, 2), groups, 0.2).second;
+  EXPECT_EQ(held->size(), 24) << "two groups of each class";
+}
+
 TEST(FractionTest, IsOfEachClassAndLiesWithinALargerOne) {
   std::vector<int64_t> labels(1000);
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = i < 900 ? 0 : i < 998 ? 1 : 2;
