@@ -94,7 +94,7 @@ enum class FeedKind { loader, resident };
 enum class Graphs { on, off };
 enum class TaskKind { multiclass, binary, multilabel, regression, head_pose };
 enum class LossKind { l1, l2, smooth_l1, huber, cross_entropy, bce, focal, asymmetric };
-/// What training minimises, with the numbers of its kind in the order of its words: `focal,2`.
+/// The loss that training minimises, with the numbers of its kind in the order of its words: `focal,2`.
 struct Loss {
   LossKind kind = LossKind::smooth_l1;
   std::vector<double> numbers = {};

@@ -208,7 +208,7 @@ std::string groups_text(const std::vector<std::string>& names, const std::string
       core::printable(by), alone == 0 ? "" : core::format("; {} are in none", core::counted(alone, "image")));
 }
 
-/// (kept, held out); `note` says of groups how they were kept together.
+/// (kept, held out); `note`: how groups were kept together.
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> split_off(
     const Layout& layout, const std::shared_ptr<const Source>& train, const config::DataOptions& options,
     std::string& note) {

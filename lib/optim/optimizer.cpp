@@ -82,7 +82,7 @@ using Kind = config::OptimizerKind;
 /// One pass over memory on the CPU, fused kernels elsewhere; the others have foreach kernels alone.
 bool has_kernels(Kind kind) { return kind == Kind::sgd || kind == Kind::adam || kind == Kind::adamw; }
 
-/// What the states of a parameter are called in checkpoints; "": there is none.
+/// The names of the states of a parameter in checkpoints; "": there is none.
 struct StateNames {
   const char* first = "exp_avg.";
   const char* second = "exp_avg_sq.";

@@ -43,7 +43,7 @@ struct NamedParameter {
   bool thaws = false;    ///< has no gradient at first; Adam counts its steps from thaw() on
   bool is_classifier = false;
 
-  /// What Muon orthogonalises; AdamW moves the rest.
+  /// Whether Muon orthogonalises it; AdamW moves the rest.
   bool is_hidden_matrix() const { return tensor.dim() > 1 && decays && !is_classifier; }
 };
 
@@ -103,7 +103,7 @@ class Optimizer {
   AdamRule adam_rule(const Group& group, const UpdateRates& rates) const;
   bool decays(size_t index) const;
   bool is_matrix(size_t index) const;
-  /// Of optimizers without kernels of their own.
+  /// The step of optimizers without kernels of their own.
   void step_by_foreach(const KernelLists& lists, const Group& group, const UpdateRates& rates) const;
   void step_on_cpu(const Group& group, const UpdateRates& rates) const;
   void step_on_device(const Group& group, const UpdateRates& rates, const torch::Tensor& found_inf) const;

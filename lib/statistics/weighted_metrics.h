@@ -34,7 +34,7 @@ struct EvaluatedSamples {
   int64_t count() const { return static_cast<int64_t>(samples.size()); }
 };
 
-// What a confusion matrix says of all classes together. Its diagonal and the sums of its rows and columns are enough,
+// A confusion matrix in one number. Its diagonal and the sums of its rows and columns are enough,
 // so that 100,000 classes need no matrix.
 
 /// A class: weights of samples that are both true and predicted, true, predicted.

@@ -301,7 +301,7 @@ class GroupedSplit {
   }
 
  private:
-  /// What holding a group out adds to the squared distances of classes from the shares that are wanted.
+  /// The amount that holding a group out adds to the squared distances of classes from the shares that are wanted.
   double cost_of(size_t g) const {
     double cost = 0;
     for (const auto& [k, count] : groups_[g].counts) {

@@ -114,8 +114,8 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_groups(
     const std::shared_ptr<const Source>& whole, const std::vector<std::string>& groups, double fraction);
 
-/// Of each class the samples with the lowest hashes: `fraction` of them up to 1, else so many; at least one. A smaller
-/// part lies within a larger one. The source itself where that is all.
+/// The samples of each class with the lowest hashes: `fraction` of them up to 1, else that number; at least one. A
+/// smaller part lies within a larger one. The source itself where that is all.
 std::shared_ptr<const Source> part_of_each_class(const std::shared_ptr<const Source>& whole, double fraction);
 
 /// At most `most` samples, evenly spaced; the source itself when it has no more.

@@ -327,7 +327,7 @@ class GroupTest : public CsvFiles {
     }
     options_.val_fraction = 0.25;
   }
-  /// What of the names, by a pattern, is on both sides.
+  /// The number of groups on both sides.
   static int64_t on_both_sides(const Datasets& data, const std::function<std::string(const std::string&)>& group_of) {
     std::set<std::string> kept, both;
     for (int64_t i = 0; i < data.train->size(); ++i) kept.insert(group_of(data.train->relative_name(i)));
