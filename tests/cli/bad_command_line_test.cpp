@@ -72,7 +72,7 @@ const std::vector<BadInput>& bad_values() {
        words({"--tf32=maybe"}),
        kUsage,
        {"--tf32: \"maybe\" is not a switch value; write true or false"}},
-      {"UnknownChoice", words({"--opt", "rmsprop"}), kUsage, {"--opt:", "sgd", "adamw"}},
+      {"UnknownChoice", words({"--opt", "fastest"}), kUsage, {"--opt:", "sgd", "adamw"}},
       {"IntervalWithoutUnit",
        words({"--save-every", "10"}),
        kUsage,

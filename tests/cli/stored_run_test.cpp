@@ -3,7 +3,6 @@
 // docs/reference/compatibility.md.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "tiny_data.h"
@@ -56,8 +55,9 @@ TEST_F(StoredRunTest, TrainsOnAsItsOwnProgramDid) {
   const Ended ended = succeed({"--resume", "run/checkpoints/step-00000012", "--epochs", "3"});
   const std::vector<std::string> rows = summary();
   ASSERT_EQ(rows.size(), 4u) << ended.out << ended.err;
-  EXPECT_TRUE(std::equal(stored.begin() + 1, stored.end(), rows.begin() + 1))
-      << "epochs that it had are not trained again";
+  for (size_t i = 1; i < stored.size(); ++i) {  // epochs that it had are not trained again
+    EXPECT_EQ(rows[i].rfind(stored[i], 0), 0u) << rows[i] << ": younger metrics have columns behind";
+  }
   EXPECT_NEAR(cell(rows[3], 1), 0.909882, kRounding) << "train_loss";
   EXPECT_NEAR(cell(rows[3], 2), 1.275675, kRounding) << "eval_loss";
   EXPECT_EQ(cell(rows[3], 6), 18) << "updates";

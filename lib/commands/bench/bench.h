@@ -16,11 +16,10 @@ struct BenchFlags {
 
 inline Command bench_command() {
   const auto flags = std::make_shared<BenchFlags>();
-  Command command = make_command(
-      "bench", "WHAT [options]",
-      "Measures the images per second of the data loader, of the training step or of both, or tries learning "
-      "rates.",
-      bench, flags);
+  Command command =
+      make_command("bench", "WHAT [options]",
+                   "Measures images per second of the data loader, the training step or both, or tries learning rates.",
+                   bench, flags);
   command.arguments = {
       config::argument("WHAT",
                        "loader: batches from files; step: optimizer updates on one batch; all: both, and "

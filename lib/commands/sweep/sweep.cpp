@@ -166,7 +166,7 @@ Command sweep_command() {
   using config::flag;
   const auto flags = std::make_shared<SweepFlags>();
   Command command = make_command("sweep", "DIR --over OPTION=VALUE,... [--seeds N] [--folds K] [options]",
-                                 "Trains combinations of option values and tests which differ by more than chance; "
+                                 "Trains combinations of option values and tests their differences; "
                                  "several processes may share DIR.",
                                  sweep_runs, flags);
   command.arguments = {config::argument("DIR", "Folder for the run directories and sweep.csv.", flags->directory)};

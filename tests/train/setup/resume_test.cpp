@@ -63,7 +63,7 @@ TEST_F(CheckpointFactsTest, TheRateOfSgdFollowsTheBatchAndANetworkOfAFileHasNoNa
 }
 
 TEST_F(CheckpointFactsTest, WhatIsNoValueOfAnOptionIsIgnored) {
-  const auto facts = facts_of_options({{"hflip", "often"}, {"opt", "lion"}, {"amp", "auto"}, {"sched", 3}});
+  const auto facts = facts_of_options({{"hflip", "often"}, {"opt", "fastest"}, {"amp", "auto"}, {"sched", 3}});
   EXPECT_FALSE(facts.hflip);
   EXPECT_FALSE(facts.opt);
   EXPECT_FALSE(facts.amp);
