@@ -48,7 +48,7 @@ def tiny_options(folder, seconds_between_reports):
             "--mixup", "0.2", "--cutmix", "1"]
 
 
-def digest(train, run_dir):
+def digest(run_dir):
     """Results that must not depend on interruptions: name -> SHA-256."""
     last = run_dir / "checkpoints" / "last"
     names = ("model.safetensors", "model_ema.safetensors", "optimizer.safetensors", "../best/model.safetensors",
@@ -58,6 +58,12 @@ def digest(train, run_dir):
     with open(run_dir / "summary.csv", newline="") as file:
         rows = [{key: value for key, value in row.items() if key not in CLOCK_COLUMNS} for row in csv.DictReader(file)]
     result["summary.csv"] = hashlib.sha256(repr(rows).encode()).hexdigest()
+    return result
+
+
+def digest_with_predictions(train, run_dir):
+    """digest(), and the predictions of the best checkpoint."""
+    result = digest(run_dir)
     predictions = run_dir / "predictions"
     subprocess.run([train, "eval", str(run_dir), "-o", str(predictions), "--num-workers", "1", "--threads", "1"],
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
@@ -161,7 +167,7 @@ def main():
         if "--data-dir" not in options:
             options = tiny_options(folder / "data", 1 if args.signal == "TERM" and not args.short else 0) + options
         complete(args.train, options, folder / "unbroken")
-        wanted = digest(args.train, folder / "unbroken")
+        wanted = digest_with_predictions(args.train, folder / "unbroken")
         begin = time.monotonic()  # of a second run: the first reads program and libraries from disk
         complete(args.train, options, folder / "timed")
         seconds = time.monotonic() - begin
@@ -179,7 +185,7 @@ def main():
                     kills = 0
             killed += kills
             complete(args.train, options, run_dir)
-            got = digest(args.train, run_dir)
+            got = digest_with_predictions(args.train, run_dir)
             differing = [key for key in wanted if got.get(key) != wanted[key]]
             same += not differing
             if differing:
