@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Trains five short runs with two versions of the program and compares what they leave: model.safetensors and
-summary.csv less its clock columns must be the same bytes. For changes that must not change what is trained.
+summary.csv, less its clock columns and those of metrics that only one of them has, must be the same bytes. For changes that must not change what is trained.
 
     scripts/same_bits.py --before OLD/train --after build/release/apps/train
     scripts/same_bits.py --before OLD/train --after build/release/apps/train --to-before=--no-OLD -- --no-NEW
@@ -11,6 +11,7 @@ the first one alone, once for each word: what the second one no longer does, and
 Needs NumPy, OpenCV and h5py for the synthetic data. Ends with 1 when a run differs.
 """
 import argparse
+import csv
 import hashlib
 import pathlib
 import subprocess
@@ -58,7 +59,15 @@ def trained(program, options, run_dir):
                            text=True)
     if ended.returncode != 0:
         sys.exit(f"same_bits: {program} ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
-    return kill_anywhere.digest(run_dir)
+    digests = kill_anywhere.digest(run_dir)
+    del digests["summary.csv"]
+    with open(run_dir / "summary.csv", newline="") as file:
+        return digests, list(csv.DictReader(file))
+
+
+def common_columns(rows, others):
+    names = [name for name in rows[0] if name in others[0] and name not in kill_anywhere.CLOCK_COLUMNS]
+    return [[row[name] for name in names] for row in rows]
 
 
 def main():
@@ -76,8 +85,10 @@ def main():
             if args.only and name != args.only:
                 continue
             stem = hashlib.sha256(name.encode()).hexdigest()[:8]
-            before = trained(args.before, [*options, *args.to_before], folder / f"{stem}-before")
-            after = trained(args.after, [*options, *args.options], folder / f"{stem}-after")
+            before, old_rows = trained(args.before, [*options, *args.to_before], folder / f"{stem}-before")
+            after, new_rows = trained(args.after, [*options, *args.options], folder / f"{stem}-after")
+            before["summary.csv"] = common_columns(old_rows, new_rows)
+            after["summary.csv"] = common_columns(new_rows, old_rows)
             same = before == after
             differ += not same
             what = "the same bytes" if same else "DIFFERENT: " + ", ".join(k for k in before if before[k] != after.get(k))
