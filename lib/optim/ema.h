@@ -47,4 +47,19 @@ class Ema {
   int64_t updates_ = 0;
 };
 
+/// For its lifetime the model of `ema` holds the averaged weights; null: its own.
+class AveragedWeights {
+ public:
+  explicit AveragedWeights(Ema* ema) : ema_(ema) {
+    if (ema_) ema_->swap();
+  }
+  ~AveragedWeights() {
+    if (ema_) ema_->swap();
+  }
+  AveragedWeights& operator=(AveragedWeights&&) = delete;  // not copied, not moved
+
+ private:
+  Ema* ema_;
+};
+
 }  // namespace stoker::optim

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "core/format.h"
+#include "core/text/columns.h"
 
 namespace stoker::plan {
 namespace {
@@ -15,22 +16,6 @@ using core::format;
 using Cells = std::vector<std::string>;
 
 std::string text_of_bytes(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
-
-/// Columns that are as wide as their widest cell, aligned to the right.
-std::vector<std::string> aligned(const std::vector<Cells>& rows) {
-  std::vector<size_t> widths;
-  for (const Cells& cells : rows) {
-    widths.resize(std::max(widths.size(), cells.size()));
-    for (size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
-  }
-  std::vector<std::string> lines;
-  for (const Cells& cells : rows) {
-    std::string line;
-    for (size_t i = 0; i < cells.size(); ++i) line += format("{}{:>{}}", i == 0 ? "" : "  ", cells[i], widths[i]);
-    lines.push_back(line);
-  }
-  return lines;
-}
 
 std::string milliseconds_text(double seconds) { return format("{:.1f} ms", 1e3 * seconds); }
 
@@ -135,7 +120,7 @@ std::vector<std::string> device_table(const std::vector<DevicePlan>& plans) {
   if (on_device) rows.front().push_back("VRAM each");
   rows.front().push_back("fits");
   for (const DevicePlan& plan : plans) rows.push_back(settings_of(plan));
-  std::vector<std::string> lines = aligned(rows);
+  std::vector<std::string> lines = core::aligned_rows(rows);
   const bool has_time = std::any_of(plans.begin(), plans.end(), [](const DevicePlan& plan) { return bool(plan.time); });
   if (!has_time) return lines;
   lines.emplace_back();
@@ -146,7 +131,7 @@ std::vector<std::string> device_table(const std::vector<DevicePlan>& plans) {
   rows = {
       {"devices", "compute", "exchange", "update", "updates/s", "images/s", "speed", "epoch", "summed", "known from"}};
   for (const DevicePlan& plan : plans) rows.push_back(times_of(plan, first_rate));
-  for (const std::string& line : aligned(rows)) lines.push_back(line);
+  for (const std::string& line : core::aligned_rows(rows)) lines.push_back(line);
   return lines;
 }
 

@@ -8,6 +8,7 @@
 #include "commands/sweep/sweep_parts.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/text/columns.h"
 #include "core/text/csv.h"
 #include "statistics/paired.h"
 
@@ -35,25 +36,6 @@ std::string number(double value) { return std::isnan(value) ? "" : format("{:.6g
 
 std::string range_text(const statistics::Interval& interval) {
   return std::isnan(interval.low) ? "-" : format("{:.5g} to {:.5g}", interval.low, interval.high);
-}
-
-/// Columns two blanks apart; from `first_number` on flush right.
-std::string aligned(const std::vector<std::vector<std::string>>& rows, size_t first_number) {
-  std::vector<size_t> widths(rows[0].size());
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += i == 0 ? "" : "  ";
-      line += i < first_number ? format("{:<{}}", row[i], widths[i]) : format("{:>{}}", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
 }
 
 class TableMaker {
@@ -194,7 +176,9 @@ class TableMaker {
       line.push_back(row.better_than.empty() ? "-" : row.better_than);
       lines.push_back(line);
     }
-    return aligned(lines, first_number) + verdict();
+    std::string text;
+    for (const std::string& line : core::aligned_rows(lines, first_number)) text += line + "\n";
+    return text + verdict();
   }
 
   std::string verdict() const {

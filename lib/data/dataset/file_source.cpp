@@ -207,11 +207,19 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
 
 namespace {
 
-/// Samples of each class, those with the lowest hashes of their names first.
-std::map<int64_t, std::vector<std::pair<uint64_t, uint32_t>>> classes_by_hash(const Source& whole) {
+int64_t label_at(const Source& source, int64_t index) { return source.label(index); }
+
+/// The position of a sample's class; 0 where there are none.
+int64_t class_at(const Source& source, int64_t index) {
+  return source.num_targets() > 0 ? 0 : std::max<int64_t>(0, source.label(index));
+}
+
+/// Samples of each class, those with the lowest hashes of `prefix` and their names first.
+std::map<int64_t, std::vector<std::pair<uint64_t, uint32_t>>> classes_by_hash(
+    const Source& whole, int64_t (*class_of)(const Source&, int64_t), const std::string& prefix = "") {
   std::map<int64_t, std::vector<std::pair<uint64_t, uint32_t>>> classes;  // hash and index
   for (int64_t i = 0; i < whole.size(); ++i) {
-    classes[whole.label(i)].emplace_back(core::hash64(whole.relative_name(i)), static_cast<uint32_t>(i));
+    classes[class_of(whole, i)].emplace_back(core::hash64(prefix + whole.relative_name(i)), static_cast<uint32_t>(i));
   }
   for (auto& entry : classes) std::sort(entry.second.begin(), entry.second.end());
   return classes;
@@ -229,7 +237,7 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> parts_of
 
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_stratified(
     const std::shared_ptr<const Source>& whole, double fraction) {
-  const auto classes = classes_by_hash(*whole);
+  const auto classes = classes_by_hash(*whole, label_at);
   if (classes.size() < 2) return hold_out(whole, fraction);
   std::vector<uint32_t> kept, held;
   for (const auto& [label, samples] : classes) {
@@ -245,7 +253,7 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
     const std::shared_ptr<const Source>& whole, int64_t fold, int64_t count) {
   std::vector<uint32_t> kept, held;
   int64_t next = 0;  // of all classes, so that the folds are equally large, too
-  for (const auto& [label, samples] : classes_by_hash(*whole)) {
+  for (const auto& [label, samples] : classes_by_hash(*whole, label_at)) {
     for (const auto& [hash, index] : samples) (next++ % count == fold ? held : kept).push_back(index);
   }
   return parts_of(whole, std::move(kept), std::move(held));
@@ -295,8 +303,6 @@ class GroupedSplit {
       std::vector<uint32_t>& side = is_held_[g] ? held : kept;
       side.insert(side.end(), groups_[g].samples.begin(), groups_[g].samples.end());
     }
-    std::sort(kept.begin(), kept.end());
-    std::sort(held.begin(), held.end());
     return {std::move(kept), std::move(held)};
   }
 
@@ -338,11 +344,6 @@ class GroupedSplit {
   std::vector<std::vector<size_t>> groups_with_;  ///< by class
 };
 
-/// The position of a sample's class; 0 where there are none.
-size_t class_at(const Source& source, int64_t index) {
-  return source.num_targets() > 0 ? 0 : static_cast<size_t>(std::max<int64_t>(0, source.label(index)));
-}
-
 }  // namespace
 
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_groups(
@@ -354,7 +355,7 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
     const bool is_alone = name.empty();
     SampleGroup& group = by_name[{is_alone, is_alone ? whole->relative_name(i) : name}];
     group.samples.push_back(static_cast<uint32_t>(i));
-    ++group.counts[class_at(*whole, i)];
+    ++group.counts[static_cast<size_t>(class_at(*whole, i))];
     ++group.counts[classes];
   }
   std::vector<SampleGroup> in_order;
@@ -367,21 +368,14 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
   GroupedSplit split(std::move(in_order), classes, fraction);
   split.choose();
   auto [kept, held] = split.sides();
-  return {std::make_shared<SubsetSource>(whole, std::move(kept)),
-          std::make_shared<SubsetSource>(whole, std::move(held))};
+  return parts_of(whole, std::move(kept), std::move(held));
 }
 
 std::shared_ptr<const Source> part_of_each_class(const std::shared_ptr<const Source>& whole, double fraction) {
   if (fraction == 1) return whole;
-  std::map<size_t, std::vector<std::pair<uint64_t, uint32_t>>> classes;  // hash and index
-  for (int64_t i = 0; i < whole->size(); ++i) {                          // another hash than that of the split
-    classes[class_at(*whole, i)].emplace_back(core::hash64("fraction " + whole->relative_name(i)),
-                                              static_cast<uint32_t>(i));
-  }
   std::vector<uint32_t> kept;
-  for (auto& entry : classes) {
-    auto& samples = entry.second;
-    std::sort(samples.begin(), samples.end());
+  for (const auto& [label, samples] :
+       classes_by_hash(*whole, class_at, "fraction ")) {  // another hash than the split's
     const auto count = static_cast<int64_t>(samples.size());
     const double wanted = fraction < 1 ? std::round(fraction * static_cast<double>(count)) : fraction;
     const auto taken = static_cast<int64_t>(std::clamp(wanted, 1.0, static_cast<double>(count)));

@@ -179,12 +179,9 @@ void Checkpoints::write_texts(const std::string& folder, const core::Json& state
   const auto put = [&](const char* name, const std::string& text) {
     records[name] = write_checkpoint_file(folder + "/" + name, text, files_.file_system());
   };
-  const auto text_of = [](const core::Json& json) {
-    return json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
-  };
-  put(kStateFile, text_of(state));
+  put(kStateFile, core::json_page(state));
   put(kConfigFile, identity_.config_yaml);
-  if (!identity_.preprocess.is_null()) put(kPreprocessFile, text_of(identity_.preprocess));
+  if (!identity_.preprocess.is_null()) put(kPreprocessFile, core::json_page(identity_.preprocess));
 }
 
 std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& folder, const Content& content) const {

@@ -45,11 +45,10 @@ std::vector<NamedTensor> optimizer_state(Learner& learner) {
   return tensors;
 }
 
-bool put_statistics_back(std::vector<NamedTensor>& state, const std::string& prefix, std::vector<NamedTensor>& weights,
+void put_statistics_back(std::vector<NamedTensor>& state, const std::string& prefix, std::vector<NamedTensor>& weights,
                          const std::string& what) {
   const auto begin = std::stable_partition(state.begin(), state.end(),
                                            [&](const NamedTensor& entry) { return entry.name.rfind(prefix, 0) != 0; });
-  const bool has_some = begin != state.end();
   for (auto entry = begin; entry != state.end(); ++entry) {
     const auto weight = std::find_if(weights.begin(), weights.end(), [&](const NamedTensor& one) {
       return one.name == entry->name.substr(prefix.size());
@@ -62,7 +61,6 @@ bool put_statistics_back(std::vector<NamedTensor>& state, const std::string& pre
     weight->tensor = entry->tensor;
   }
   state.erase(begin, state.end());
-  return has_some;
 }
 
 std::vector<NamedTensor> average_state(Learner& learner) {

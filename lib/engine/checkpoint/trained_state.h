@@ -12,8 +12,8 @@ namespace stoker::engine {
 /// The optimizer's state, with the loss scaler's where there is one, and the learner's statistics_before.
 std::vector<model::NamedTensor> optimizer_state(Learner& learner);
 /// Gives `weights` the running statistics of training that `state` holds under `prefix`, and takes them out of it.
-/// Throws Error{data} naming `what` where they do not fit. Returns whether there were any.
-bool put_statistics_back(std::vector<model::NamedTensor>& state, const std::string& prefix,
+/// Throws Error{data} naming `what` where they do not fit.
+void put_statistics_back(std::vector<model::NamedTensor>& state, const std::string& prefix,
                          std::vector<model::NamedTensor>& weights, const std::string& what);
 /// The moving average of the weights; `learner` has one.
 std::vector<model::NamedTensor> average_state(Learner& learner);

@@ -22,21 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kWorstSamples = 16;
 
-/// For its lifetime the model holds the averaged weights, when there are any.
-class AveragedWeights {
- public:
-  explicit AveragedWeights(optim::Ema* ema) : ema_(ema) {
-    if (ema_) ema_->swap();
-  }
-  ~AveragedWeights() {
-    if (ema_) ema_->swap();
-  }
-  AveragedWeights& operator=(AveragedWeights&&) = delete;  // not copied, not moved
-
- private:
-  optim::Ema* ema_;
-};
-
 /// Whether the learning rate has just been lowered: that is saved, so that checkpoints know all of a run's rates.
 bool is_cut_at(const RunProgress& at) { return !at.rate_cuts.empty() && at.rate_cuts.back() == at.updates; }
 
@@ -246,7 +231,7 @@ void Trainer::validate(RunProgress& at, bool is_due, EpochEvent& event) {
   };
   EvalReport result;
   {
-    const AveragedWeights averaged(updater_.learner().ema.get());
+    const optim::AveragedWeights averaged(updater_.learner().ema.get());
     result = evaluate_sharded(group_, *updater_.learner().model, updater_.task(), val_feed_,
                               settings_.updater.step.precision, settings_.tta, on_batch);
   }

@@ -197,18 +197,6 @@ void append_statistics(const char* prefix, const torch::nn::Module& model, std::
   }
 }
 
-/// For its lifetime the network has the averaged weights, where there are any.
-class Averaged {
- public:
-  explicit Averaged(optim::Ema* ema) : ema_(ema) { ema_->swap(); }
-  ~Averaged() { ema_->swap(); }
-  Averaged(const Averaged&) = delete;
-  Averaged& operator=(const Averaged&) = delete;
-
- private:
-  optim::Ema* ema_;
-};
-
 }  // namespace
 
 void Updater::measure_statistics(BatchFeed& feed, const std::vector<UpdateWindow>& windows) {
@@ -219,7 +207,7 @@ void Updater::measure_statistics(BatchFeed& feed, const std::vector<UpdateWindow
     append_statistics(kStatistics, *learner_.model, before);
     measure_once(feed, windows);
     if (learner_.ema) {
-      const Averaged averaged(learner_.ema.get());
+      const optim::AveragedWeights averaged(learner_.ema.get());
       append_statistics(kStatisticsOfAverage, *learner_.model, before);
       measure_once(feed, windows);
     }

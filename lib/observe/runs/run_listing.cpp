@@ -17,6 +17,7 @@
 #include "core/format.h"
 #include "core/open_retrying.h"
 #include "core/system/file.h"
+#include "core/text/columns.h"
 #include "observe/report/run_record_files.h"
 
 namespace stoker::observe {
@@ -210,19 +211,11 @@ std::string runs_table(const std::vector<ListedRun>& runs) {
     }
     rows.back().insert(rows.back().end(), {speed, age_text(run.age_seconds)});
   }
-  std::vector<size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (size_t k = 0; k < row.size(); ++k) widths[k] = std::max(widths[k], row[k].size());
-  }
+  const std::vector<std::string> lines = core::aligned_rows(rows, first_number);
   std::string text;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const std::vector<std::string>& row = rows[i];
+  for (size_t i = 0; i < lines.size(); ++i) {
     if (std::find(group_starts.begin(), group_starts.end(), i) != group_starts.end()) text += "\n";
-    for (size_t k = 0; k < row.size(); ++k) {
-      text += k == 0 ? "" : "  ";
-      text += k < first_number ? core::format("{:<{}}", row[k], widths[k]) : core::format("{:>{}}", row[k], widths[k]);
-    }
-    text += "\n";
+    text += lines[i] + "\n";
   }
   if (num_hidden > 0) text += core::format("{} more options differ: --json lists them\n", num_hidden);
   return text;

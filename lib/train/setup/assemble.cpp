@@ -172,21 +172,30 @@ bool is_name_of_weights(const std::string& text, const std::string& file) {
   return !core::file_exists(file) && text[0] != '/' && text[0] != '.' && std::count(text.begin(), text.end(), '/') < 2;
 }
 
-/// The name of the weights that --init-from requests.
-std::string weights_name(const config::ResolvedModelOptions& options, const std::string& network) {
-  return options.init_from == config::kDefaultWeights ? network : options.init_from;
+/// The value of --init-from for `network`.
+struct StartPlace {
+  std::string name, file;  ///< the file that `name` is, or leads to
+  bool is_by_name = false;
+};
+
+StartPlace start_place(const config::ResolvedModelOptions& options, const std::string& network) {
+  const bool is_default = options.init_from == config::kDefaultWeights;
+  StartPlace place;
+  place.name = is_default ? network : options.init_from;
+  place.file = starting_weights(place.name);
+  place.is_by_name = is_default || is_name_of_weights(place.name, place.file);
+  return place;
 }
 
 engine::StartingWeights load_starting_weights(model::ImageModel& model, const config::ResolvedModelOptions& options,
                                               const std::vector<std::string>& classes) {
   const bool is_file = model::is_network_file(options.model);  // weights come under the names that it has
   const std::string network = is_file ? "the network" : options.model;
-  const bool is_default = options.init_from == config::kDefaultWeights;
   const std::string& usual = model.backbones().empty() ? network : options.backbone;
-  const std::string name = weights_name(options, usual), file = starting_weights(name);
+  const auto [name, file, is_by_name] = start_place(options, usual);
   weights::StartOptions start{options.fresh_head, options.init_norm_eps, options.same_padding, {}};
   weights::LoadedWeights loaded;
-  if (is_default || is_name_of_weights(name, file)) {
+  if (is_by_name) {
     loaded = weights::load_by_name(model, network, options.backbone, name, start);
   } else {
     start.head_rows = rows_by_name(classes_beside(file), classes);
@@ -204,10 +213,8 @@ engine::StartingWeights load_starting_weights(model::ImageModel& model, const co
 void require_starting_weights(const config::ResolvedModelOptions& options) {
   if (options.init_from.empty()) return;
   const std::string& network = model::takes_clips(options.model) ? options.backbone : options.model;
-  const std::string name = weights_name(options, network);
-  if (options.init_from == config::kDefaultWeights || is_name_of_weights(name, starting_weights(name))) {
-    weights::require_local_weights(name, network);
-  }
+  const StartPlace place = start_place(options, network);
+  if (place.is_by_name) weights::require_local_weights(place.name, network);
 }
 
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes,
