@@ -80,7 +80,7 @@ MODULES = {
 
     "proof/rules": "core",
     "proof/operation": "core engine/device proof/rules",
-    "proof/remedy": "core* proof/operation",
+    "proof/remedy": "core* engine/device proof/operation",
     "proof": "core* model model/script engine/device proof/operation proof/remedy proof/rules",
 
     "weights/file": "core* data/storage data/archive engine/files",

@@ -15,6 +15,7 @@
 #include "core/system/file.h"
 #include "core/system/machine.h"
 #include "engine/device/device.h"
+#include "engine/device/without_onednn.h"
 #include "engine/saved/weights.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
@@ -172,6 +173,7 @@ void require_images_large_enough(model::ImageModel& model, const config::Resolve
   const torch::NoGradGuard no_gradients;
   model.eval();
   try {
+    const engine::WithoutOnednn only_shapes;
     model.forward(torch::zeros({1, options.data.in_chans, side, side}));
   } catch (const c10::Error& error) {
     if (engine::is_out_of_memory(error)) throw;

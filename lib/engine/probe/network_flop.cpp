@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "engine/device/without_onednn.h"
+
 namespace stoker::engine {
 namespace {
 
@@ -100,6 +102,7 @@ NetworkFlop network_flop(Learner& learner, const ProbeSettings& settings) {
   const data::Batch batch = noise_batch(settings, /*images=*/1, tried, learner.device);
   NetworkFlop flop;
   {
+    const WithoutOnednn only_shapes;
     const Counting counting(flop);
     learner.model->forward(batch.images);
   }

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "engine/device/device.h"
+#include "engine/device/without_onednn.h"
 
 namespace stoker::engine {
 
@@ -39,6 +40,7 @@ data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t s
 
 bool takes_squares_of(model::ImageModel& model, const ProbeSettings& settings, int64_t side, torch::Device device) {
   const torch::NoGradGuard no_grad;
+  const WithoutOnednn only_shapes;
   try {
     model.forward(noise_batch(settings, /*images=*/2, side, device).images);
     return true;

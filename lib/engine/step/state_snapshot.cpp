@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "engine/device/without_onednn.h"
 #include "engine/memory/activation_arena.h"
 #include "model/buffers.h"
 #include "model/layers/random_source.h"
@@ -21,13 +22,13 @@ void BufferSnapshot::restore() const {
   for (const Kept& kept : kept_) torch::Tensor(kept.buffers).copy_(kept.values);
 }
 
-bool trains_on_one_image(model::ImageModel& model, const torch::Tensor& image, const Precision& precision) {
+bool trains_on_one_image(model::ImageModel& model, const torch::Tensor& image) {
   const StateSnapshot before(model, image.device());
   bool can = true;
   try {
     const ActivationArenaScope arena;
     const torch::NoGradGuard no_gradients;
-    const AutocastScope autocast(precision);
+    const WithoutOnednn only_shapes;
     const model::DrawScope draws(make_generator(/*seed=*/0, image.device()));
     model.forward(image);
   } catch (const c10::Error& error) {

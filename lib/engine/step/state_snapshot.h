@@ -8,7 +8,6 @@
 
 #include <vector>
 
-#include "engine/device/precision.h"
 #include "engine/device/random_state.h"
 #include "model/image_model.h"
 
@@ -49,6 +48,6 @@ class StateSnapshot {
 
 /// Tries a forward pass without gradients. `model` is in training mode, on the device of `image` [1, ...]; its buffers
 /// and the random state are as before afterwards, and gradients that were gathered stay.
-bool trains_on_one_image(model::ImageModel& model, const torch::Tensor& image, const Precision& precision);
+bool trains_on_one_image(model::ImageModel& model, const torch::Tensor& image);
 
 }  // namespace stoker::engine

@@ -330,7 +330,7 @@ bool Updater::suits_graph(const data::Batch& batch, const UpdateWindow& window) 
 /// leaves out the same batches.
 bool Updater::can_train_on(const data::Batch& batch) {
   if (batch.image_count() != 1) return batch.image_count() > 0;
-  if (!trains_on_one_) trains_on_one_ = trains_on_one_image(*learner_.model, batch.images, settings_.step.precision);
+  if (!trains_on_one_) trains_on_one_ = trains_on_one_image(*learner_.model, batch.images);
   if (!*trains_on_one_) {
     core::log_warning("a batch of which skipping left one image is left out: batch norm cannot train on it");
   }

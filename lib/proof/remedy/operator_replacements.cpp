@@ -18,8 +18,8 @@
 #include <array>
 #include <tuple>
 
+#include "engine/device/without_onednn.h"
 #include "proof/operation/operation.h"
-#include "proof/remedy/without_onednn.h"
 
 namespace stoker::proof {
 
@@ -146,7 +146,7 @@ void convolution(const c10::OperatorHandle& handle, Stack* stack) {
                                                       call.flag(6), call.integers(7), call.integer(8));
   };
   if (!call.is(Alternative::in_float32)) return call.give(compute(input, call.tensor(1), call.optional_tensor(2)));
-  const WithoutOnednn none;
+  const engine::WithoutOnednn none;
   c10::optional<at::Tensor> bias = call.optional_tensor(2);
   if (bias) bias = in_float32(*bias);
   call.give(rounded_as(compute(in_float32(input), in_float32(call.tensor(1)), bias), input));
@@ -179,7 +179,7 @@ void convolution_backward(const c10::OperatorHandle& handle, Stack* stack) {
                                                                call.integers(8), call.integer(9), wanted);
   };
   if (call.is(Alternative::in_float32)) {
-    const WithoutOnednn none;
+    const engine::WithoutOnednn none;
     const auto [of_input, of_weight, of_bias] =
         compute(in_float32(call.tensor(0)), in_float32(input), in_float32(call.tensor(2)));
     for (const at::Tensor& gradient : {of_input, of_weight, of_bias}) call.give(rounded_as(gradient, input));

@@ -12,10 +12,10 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "engine/device/without_onednn.h"
 #include "proof/operation/operation.h"
 #include "proof/remedy/cache_sizes.h"
 #include "proof/remedy/operator_replacements.h"
-#include "proof/remedy/without_onednn.h"
 
 namespace stoker::proof {
 namespace {
@@ -44,7 +44,7 @@ const WaysNow* looked_up(const std::map<std::string, Alternative>& ways) {
   return result;
 }
 struct Switched : at::ObserverContext {
-  WithoutOnednn off;
+  engine::WithoutOnednn off;
 };
 
 std::unique_ptr<at::ObserverContext> switch_off(const at::RecordFunction& function) {

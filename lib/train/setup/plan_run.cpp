@@ -210,7 +210,7 @@ bool trains_on_one_image(const config::ResolvedOptions& options, const data::Sou
   const engine::ScopedSnapshot undisturbed(learner);
   learner.model->train();
   const data::Batch one = engine::noise_batch(settings, /*images=*/1, engine::side_of(settings), learner.device);
-  return engine::trains_on_one_image(*learner.model, one.images, settings.update.precision);
+  return engine::trains_on_one_image(*learner.model, one.images);
 }
 
 ObservedMemory observed_memory(torch::Device device) {

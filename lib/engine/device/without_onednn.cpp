@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proof/remedy/without_onednn.h"
+#include "engine/device/without_onednn.h"
 
 #include <ATen/Context.h>
 
 #include <mutex>
 
-namespace stoker::proof {
+namespace stoker::engine {
 namespace {
 
 std::mutex switching;
@@ -26,4 +26,4 @@ WithoutOnednn::~WithoutOnednn() {
   if (--switched_off == 0) at::globalContext().setUserEnabledMkldnn(was_on);
 }
 
-}  // namespace stoker::proof
+}  // namespace stoker::engine
