@@ -67,6 +67,15 @@ TEST_F(BackendTest, ALibraryThatCrashesTakesNothingWithIt) {
   EXPECT_TRUE(has(ended.err, ": SIGFPE")) << ended.err;
 }
 
+TEST_F(BackendTest, ARunOfOtherOptionsIsRefusedBeforeTheProof) {
+  ASSERT_EQ(trained("").exit_code, 0);
+  std::filesystem::remove_all(work_ / "cache");
+  const Ended other = trained("SIGFPE", {"--batch-size", "8", "--lr", "0.5"});
+  EXPECT_EQ(other.exit_code, 78) << other.err;
+  EXPECT_TRUE(has(other.err, "--lr: the checkpoint has ")) << other.err;
+  EXPECT_FALSE(has(other.err, "computes wrongly")) << other.err;
+}
+
 TEST_F(BackendTest, OffIsRecordedAndTrainsOnWhatTheLibraryGives) {
   const Ended ended = trained("channel", {"--prove-backend", "off"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;

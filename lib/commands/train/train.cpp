@@ -157,6 +157,7 @@ class TrainingRun {
  private:
   engine::Metric best() const { return best_metric(training_.eval_metric, *prepared_.task); }
   observe::BannerFacts facts_of_banner();
+  void learn_of_checkpoint(const std::string& path);
 
   const Context& context_;
   const TrainFlags& flags_;
@@ -212,17 +213,24 @@ void TrainingRun::announce_known() {
   for (const std::string& line : known_) core::log_info("{}", line);
 }
 
+void TrainingRun::learn_of_checkpoint(const std::string& path) {
+  settings_.learn(&config::Facts::checkpoint, checkpoint_facts(path));
+  settings_.set_model_facts();  // the network may be that of the checkpoint
+}
+
 void TrainingRun::measure_and_prove() {
   split_overlap_.emplace(prepared_.datasets.train, prepared_.datasets.val);
   if (ranks_.is_root()) {
     checkpoint_ = ranks_.from_root([&] {
       if (!only_shows_) files_.prepare();
-      return choose_checkpoint(options_.run, files_, /*is_restart=*/ranks_.place().attempt > 0, flags_.fresh);
+      const bool is_restart = ranks_.place().attempt > 0;
+      const std::string chosen = choose_checkpoint(options_.run, files_, is_restart, flags_.fresh);
+      if (!chosen.empty()) learn_of_checkpoint(chosen);
+      if (!chosen.empty()) refuse_known_other_run(chosen, settings_.resolution(), prepared_.datasets);
+      return chosen;
     });
-  }
-  if (!checkpoint_.empty()) {
-    settings_.learn(&config::Facts::checkpoint, checkpoint_facts(checkpoint_));
-    settings_.set_model_facts();  // the network may be that of the checkpoint
+  } else if (!checkpoint_.empty()) {
+    learn_of_checkpoint(checkpoint_);
   }
   set_up_training(settings_, /*resumes=*/!checkpoint_.empty(), prepared_, share_of_run(ranks_));
   if (ranks_.is_root()) publish_options(ranks_, options_);
@@ -237,8 +245,7 @@ void TrainingRun::refuse() {
   checkpoints_.emplace(checkpoint_settings(options_, files_.directory()), identity);
   if (checkpoint_.empty()) return;
   extension_ = extension_of(checkpoint_, options_.train.epochs);
-  refuse_other_run(*checkpoints_, checkpoint_, options_.run.override_resume, extension_,
-                   free_before_cooldown(checkpoint_, options_));
+  refuse_other_run(*checkpoints_, checkpoint_, options_, extension_);
 }
 
 void TrainingRun::build() {

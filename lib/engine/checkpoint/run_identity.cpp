@@ -62,25 +62,53 @@ core::Json manifest_of(const RunIdentity& identity) {
   return manifest;
 }
 
+namespace {
+
+/// `written`: the training options of the checkpoint, by the names that they had.
+std::vector<std::string> option_differences(const RunIdentity& identity, const core::Json& manifest,
+                                            const config::OptionTexts& written,
+                                            const std::vector<std::string>& free_options) {
+  std::vector<std::string> different;
+  const config::OptionTexts options = config::with_current_names(written);
+  for (const auto& [name, value, value_in_older_runs] : identity.training_options) {
+    // Options without a value now had none in older runs.
+    const std::string missing = value_in_older_runs.empty() && !value.empty() ? "(not set)" : value_in_older_runs;
+    const auto found = options.find(name);
+    const std::string saved = found == options.end() ? missing : found->second;
+    const bool is_free = std::find(free_options.begin(), free_options.end(), name) != free_options.end();
+    if (saved != value && !is_free)
+      different.push_back(core::format("--{}: the checkpoint has {}, this run {}", name, saved.empty() ? "none" : saved,
+                                       value.empty() ? "none" : value));
+  }
+  if (manifest.at("data_fingerprint").get<std::string>() != identity.data_fingerprint) {
+    different.push_back("data: files, sizes or labels changed since the checkpoint was written");
+  }
+  return different;
+}
+
+[[noreturn]] void refuse_manifest(const std::string& path, const std::exception& error) {
+  throw core::Error(
+      core::ErrorKind::data,
+      core::format("checkpoint {}: its manifest was not written by this program: {}", path, error.what()));
+}
+
+}  // namespace
+
+std::vector<std::string> known_differences(const RunIdentity& identity, const core::Json& manifest,
+                                           const std::string& path, const std::vector<std::string>& free_options) {
+  try {
+    return option_differences(identity, manifest, manifest.at("training_options").get<config::OptionTexts>(),
+                              free_options);
+  } catch (const core::Json::exception& error) {
+    refuse_manifest(path, error);
+  }
+}
+
 std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path,
                                      const std::vector<std::string>& free_options) {
-  std::vector<std::string> different;
   try {
     const auto written = manifest.at("training_options").get<config::OptionTexts>();
-    const config::OptionTexts options = config::with_current_names(written);
-    for (const auto& [name, value, value_in_older_runs] : identity.training_options) {
-      // Options without a value now had none in older runs.
-      const std::string missing = value_in_older_runs.empty() && !value.empty() ? "(not set)" : value_in_older_runs;
-      const auto found = options.find(name);
-      const std::string saved = found == options.end() ? missing : found->second;
-      const bool is_free = std::find(free_options.begin(), free_options.end(), name) != free_options.end();
-      if (saved != value && !is_free)
-        different.push_back(core::format("--{}: the checkpoint has {}, this run {}", name,
-                                         saved.empty() ? "none" : saved, value.empty() ? "none" : value));
-    }
-    if (manifest.at("data_fingerprint").get<std::string>() != identity.data_fingerprint) {
-      different.push_back("data: files, sizes or labels changed since the checkpoint was written");
-    }
+    std::vector<std::string> different = option_differences(identity, manifest, written, free_options);
     const StartingWeights before = starting_weights_of(manifest), &now = identity.started_from;
     if (!before.sha256.empty() && !now.sha256.empty() && before.sha256 != now.sha256) {
       different.push_back(
@@ -103,12 +131,10 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
       core::log_warning("bit-identity is not promised: processes with --exchange fast {} -> {} ({} of them keep it)",
                         ranks, identity.ranks, ranks);
     }
+    return different;
   } catch (const core::Json::exception& error) {
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("checkpoint {}: its manifest was not written by this program: {}", path, error.what()));
+    refuse_manifest(path, error);
   }
-  return different;
 }
 
 void Lineage::write_to(core::Json& state) const {

@@ -41,6 +41,9 @@ core::Json manifest_of(const RunIdentity& identity);
 /// manifest that is none of ours.
 std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path,
                                      const std::vector<std::string>& free_options = {});
+/// Those of options and data alone, without warnings: what is known before anything is measured.
+std::vector<std::string> known_differences(const RunIdentity& identity, const core::Json& manifest,
+                                           const std::string& path, const std::vector<std::string>& free_options);
 
 // The origin of a checkpoint, as it records it: digests of its weights, of options and data, and of the checkpoint
 // before it. Reads and writes files and texts, no tensors.

@@ -116,16 +116,21 @@ core::Json program_facts(const config::ResolvedOptions& options) {
           {"backend", proof::summary_text(proof::standing())}};
 }
 
-engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                                const engine::StartingWeights& started_from, int64_t ranks) {
+engine::RunIdentity known_identity(const config::ResolvedOptions& options, const data::Datasets& datasets) {
   engine::RunIdentity identity;
-  identity.started_from = started_from;
-  identity.config_yaml = config::render_yaml(options);
-  identity.preprocess = config::to_json(preprocessing_for(options, *datasets.train));
   identity.training_options = config::training_relevant_values(options);
   identify_network_file(options, identity);
   identity.data_fingerprint = datasets.train->fingerprint() + "+";
   if (datasets.has_validation) identity.data_fingerprint += datasets.val->fingerprint();
+  return identity;
+}
+
+engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets,
+                                const engine::StartingWeights& started_from, int64_t ranks) {
+  engine::RunIdentity identity = known_identity(options, datasets);
+  identity.started_from = started_from;
+  identity.config_yaml = config::render_yaml(options);
+  identity.preprocess = config::to_json(preprocessing_for(options, *datasets.train));
   identity.class_names = datasets.train->learned_names();
   identity.threads = options.device.threads;
   identity.computed_by = engine::computing_text(torch::Device(options.device.device));

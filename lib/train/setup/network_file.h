@@ -34,6 +34,8 @@ void use_network_file_of_run(const std::string& checkpoint, const core::Json& ma
 
 // The identity of a run, as its checkpoints store it.
 
+/// Its part that is known before anything is measured: options and data.
+engine::RunIdentity known_identity(const config::ResolvedOptions& options, const data::Datasets& datasets);
 /// `ranks`: that train together; counts where the bits depend on it.
 engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets,
                                 const engine::StartingWeights& started_from, int64_t ranks = 1);

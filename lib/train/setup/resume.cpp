@@ -115,6 +115,10 @@ std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epo
   return Extension{before, epochs, warmup == config::short_warmup(before)};
 }
 
+namespace {
+
+/// With sched wsd: the options that decide when and how far the rate falls, where it falls neither in the run of a
+/// checkpoint nor in that of `own` before the checkpoint. Whatever they are, what came before is the same.
 std::vector<std::string> free_before_cooldown(const std::string& checkpoint, const config::ResolvedOptions& own) {
   using Kind = config::ScheduleKind;
   if (own.schedule.sched != Kind::wsd) return {};
@@ -133,24 +137,44 @@ std::vector<std::string> free_before_cooldown(const std::string& checkpoint, con
           table.row_of(o.schedule.cooldown).name, table.row_of(o.schedule.min_lr).name};
 }
 
-void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
-                      const std::optional<Extension>& extension, std::vector<std::string> free) {
+/// Options that a run that continues from `path` may change without being another one.
+std::vector<std::string> free_options(const std::string& path, const config::ResolvedOptions& own,
+                                      const std::optional<Extension>& extension) {
   config::Options options;
   const config::Table table(options);
+  std::vector<std::string> free = free_before_cooldown(path, own);
   if (extension) free.push_back(table.row_of(options.train.epochs).name);
   if (extension && extension->had_short_warmup) free.push_back(table.row_of(options.schedule.warmup_epochs).name);
-  const std::vector<std::string> differences = checkpoints.differences(path, free);
+  return free;
+}
+
+void refuse_differences(const std::string& path, const std::vector<std::string>& differences) {
   if (differences.empty()) return;
-  if (override_resume) {
-    for (const std::string& difference : differences) core::log_warning("--override-resume accepts: {}", difference);
-    return;
-  }
   std::string list;
   for (const std::string& difference : differences) list += "\n  " + difference;
   throw Error(
       ErrorKind::config, format("{} was written by a run that differs from this one:{}", path, list),
       "use the same options, another --run-dir for a new run, --fresh to set the old run aside, or --override-resume "
       "to continue anyway");
+}
+
+}  // namespace
+
+void refuse_known_other_run(const std::string& path, const config::Resolution& resolution,
+                            const data::Datasets& datasets) {
+  const config::ResolvedOptions& own = resolution.options;
+  if (own.run.override_resume) return;
+  std::vector<std::string> free = free_options(path, own, extension_of(path, own.train.epochs));
+  free.insert(free.end(), resolution.assumed.begin(), resolution.assumed.end());
+  refuse_differences(
+      path, engine::known_differences(known_identity(own, datasets), engine::read_manifest(path).extra, path, free));
+}
+
+void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path,
+                      const config::ResolvedOptions& own, const std::optional<Extension>& extension) {
+  const std::vector<std::string> differences = checkpoints.differences(path, free_options(path, own, extension));
+  if (!own.run.override_resume) return refuse_differences(path, differences);
+  for (const std::string& difference : differences) core::log_warning("--override-resume accepts: {}", difference);
 }
 
 config::CheckpointFacts checkpoint_facts(const std::string& checkpoint) {

@@ -36,14 +36,14 @@ struct Extension {
 /// Whether a run of `epochs` extends the run of a checkpoint, which has done all of fewer epochs.
 std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epochs);
 
-/// With sched wsd: the options that decide when and how far the rate falls, where it falls neither in the run of a
-/// checkpoint nor in that of `own` before the checkpoint. Whatever they are, what came before is the same.
-std::vector<std::string> free_before_cooldown(const std::string& checkpoint, const config::ResolvedOptions& own);
-
-/// Throws Error{config} with what differs, unless `override_resume` accepts it. The epochs of an extension may differ,
-/// and its warm-up where the shorter run was too short for it, and the options in `free`.
-void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
-                      const std::optional<Extension>& extension, std::vector<std::string> free = {});
+/// Throws Error{config} with what differs from the run of the checkpoint at `path`, unless override-resume accepts it.
+/// The epochs of an extension may differ, its warm-up where the shorter run was too short for it, and with sched wsd
+/// what decides the cool-down before it has begun.
+void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path,
+                      const config::ResolvedOptions& own, const std::optional<Extension>& extension);
+/// The same as far as it is known before anything is measured: options that are not assumed, and the data.
+void refuse_known_other_run(const std::string& path, const config::Resolution& resolution,
+                            const data::Datasets& datasets);
 
 /// A fresh start or an exact continuation; see Checkpoints::load() for `override_resume`. Writes nothing.
 engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
