@@ -24,6 +24,7 @@
 #include "core/time/clock.h"
 #include "observe/report/report_page.h"
 #include "observe/report/run_record.h"
+#include "observe/runs/mlflow_store.h"
 #include "observe/runs/run_listing.h"
 #include "observe/runs/watch_view.h"
 #include "train/failure/result_output.h"
@@ -38,6 +39,7 @@ struct RunsFlags {
   bool html = false;
   std::string output;  ///< the page; empty: report.html in the run directory, or here when there are several
   bool json = false;
+  std::string to;  ///< "mlflow": the last of `folders` is its store
 };
 
 constexpr double kPause = 1;  // seconds
@@ -197,7 +199,35 @@ Outcome write_page_of(const std::vector<std::string>& folders, const RunsFlags& 
   return {core::kExitOk, "reported"};
 }
 
+/// `folders`: of runs, and the store behind them.
+Outcome write_to_mlflow(std::vector<std::string> folders, bool follow) {
+  if (folders.empty()) {
+    throw core::Error(core::ErrorKind::usage, "--to mlflow writes into a folder, and none is named",
+                      "train runs RUNS --to mlflow mlruns, then mlflow ui --backend-store-uri mlruns");
+  }
+  const std::string store = folders.back();
+  folders.pop_back();
+  if (folders.empty()) folders.emplace_back("runs");
+  if (core::file_exists(store + "/status.json") || core::file_exists(store + "/metrics.jsonl")) {
+    throw core::Error(core::ErrorKind::usage,
+                      core::format("{} is a run, not a folder for MLflow", core::printable(store)),
+                      "name the folder last: train runs RUNS --to mlflow mlruns");
+  }
+  const std::vector<std::string> paths = paths_of(folders);
+  for (bool ended = false; !ended;) {
+    ended = true;
+    for (const std::string& path : paths) ended = observe::write_mlflow_run(path, store) && ended;
+    if (!follow) break;
+    if (!ended) wait(5 * kPause);
+  }
+  core::log_info("written: {} in {}; mlflow ui --backend-store-uri {} shows them",
+                 core::counted(static_cast<int64_t>(paths.size()), "run"), core::printable(store),
+                 core::printable(store));
+  return {core::kExitOk, "written"};
+}
+
 Outcome show_runs(const Context&, const RunsFlags& flags) {
+  if (!flags.to.empty()) return write_to_mlflow(flags.folders, flags.follow);
   const std::vector<std::string> folders = flags.folders.empty() ? std::vector<std::string>{"runs"} : flags.folders;
   if (flags.html) return write_page_of(folders, flags);
   if (flags.curves || flags.follow) {
@@ -220,10 +250,10 @@ Outcome show_runs(const Context&, const RunsFlags& flags) {
 }  // namespace
 
 Command runs_command() {
-  using config::flag;
+  using config::choice_flag, config::flag;
   const auto flags = std::make_shared<RunsFlags>();
   Command command =
-      make_command("runs", "[DIR...] [--curves | --follow | --html [--follow]]",
+      make_command("runs", "[DIR...] [--curves | --follow | --html [--follow] | --to mlflow STORE [--follow]]",
                    "Lists runs, the best of each metric first, with what differs; draws curves, writes HTML reports.",
                    show_runs, flags);
   command.arguments = {config::arguments("DIR", "Folder that holds runs, or a run (default: runs).", flags->folders,
@@ -237,6 +267,9 @@ Command runs_command() {
            "File of the page (default: report.html in the folder, or here when there are several); - is standard "
            "output.",
            flags->output),
+      choice_flag("to", {"mlflow"},
+                  "Writes the runs into a folder of MLflow, which is the last DIR; with --follow until the runs end.",
+                  flags->to),
       flag("json", "Prints the list as JSON on standard output.", flags->json)};
   return command;
 }
