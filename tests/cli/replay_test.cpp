@@ -91,6 +91,33 @@ TEST_F(ReplayCommandTest, AnHonestRunVerifiesAndOneWhoseWeightsComeFromElsewhere
   EXPECT_TRUE(has(forged.err, last)) << forged.err;
 }
 
+TEST_F(ReplayCommandTest, AReceiptIsProvenAgainAndOneThatWasFalsifiedIsNot) {
+  const auto verified = [&](const std::string& what) { return ask({"inspect", "verify", what, "--segments", "1"}); };
+  ASSERT_EQ(ask({"inspect", "verify", "run", "--segments", "1", "--receipt", "r.json"}).exit_code, 0);
+  EXPECT_TRUE(has(content_of_file(work_ / "r.json.spdx.json"), "\"ai_AIPackage\""));
+  const std::string honest = content_of_file(work_ / "r.json");
+  const Ended again = verified("r.json");
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_TRUE(has(again.out, "of this run")) << again.out;
+  // Weights, an option, data, the program, the machine, a checkpoint.
+  for (const char* const field : {"\"sha256\": \"", "\"lr\": \"", "\"xxh3_128\": \"", "\"executable\": \"",
+                                  "\"processor\": \"", "\"name\": \"checkpoints/step-0000000"}) {
+    std::string forged = honest;
+    const size_t at = forged.find(field);
+    ASSERT_NE(at, std::string::npos) << field;
+    char& first = forged[at + std::string(field).size()];
+    first = first == '1' ? '2' : '1';
+    work_.write("forged.json", forged);
+    const Ended ended = verified("forged.json");
+    EXPECT_EQ(ended.exit_code, 65) << field << ended.out;
+    EXPECT_TRUE(has(ended.err, "the receipt's /")) << ended.err;
+  }
+  for (const char* const text : {"{}", "[1]", "no JSON"}) {
+    work_.write("none.json", text);
+    EXPECT_EQ(verified("none.json").exit_code, 65) << text;
+  }
+}
+
 TEST_F(ReplayCommandTest, ARecordIsReadHoweverItIsWritten) {
   const std::string path = work_ / "run/metrics.jsonl", honest = content_of_file(path);
   const size_t digest = honest.find("\"event\":\"digest\""), begin = honest.rfind('\n', digest) + 1;

@@ -16,6 +16,7 @@ struct ReplayFlags {
 struct VerifyFlags {
   std::string run;
   int64_t segments = 3;  ///< between checkpoints, that are recomputed; 0: all
+  std::string receipt;   ///< file to write; empty: none
   bool json = false;
 };
 struct DiffFlags {
@@ -87,9 +88,9 @@ inline Command replay_command() {
 
 inline Command verify_command() {
   const auto flags = std::make_shared<VerifyFlags>();
-  Command command =
-      inspect_part("verify", "RUN [--segments K]",
-                   "Recomputes segments of a run and checks that they reproduce its checkpoints.", verify, flags);
+  Command command = inspect_part(
+      "verify", "RUN|RECEIPT [--segments K] [--receipt FILE]",
+      "Recomputes segments of a run and checks that they reproduce its checkpoints, and its receipt.", verify, flags);
   command.arguments = {checkpoint_argument(flags->run)};
   config::Flag segments =
       config::flag("segments", "K", "Number of randomly chosen checkpoint intervals to recompute, or all (default: 3).",
@@ -100,6 +101,11 @@ inline Command verify_command() {
     return std::string();
   };
   command.flags = {segments, config::removed_flag("stretches", "was renamed: write --segments"),
+                   config::flag("receipt", "FILE",
+                                "Writes where the weights come from, if all holds: FILE is an in-toto statement with "
+                                "SLSA provenance, FILE.spdx.json an SPDX 3 document. Given instead of RUN, FILE "
+                                "is proven again.",
+                                flags->receipt),
                    findings_as_json(flags->json)};
   return command;
 }

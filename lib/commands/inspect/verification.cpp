@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <random>
 
 #include "commands/inspect/inspect.h"
+#include "commands/inspect/receipt.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -248,11 +250,29 @@ void log_verification(const Verified& found) {
   core::log_info("not verified: validation, and updates after the last checkpoint");
 }
 
+void add_receipt_problems(const core::Json& receipt, const RecordedRun& run, std::vector<std::string>& problems) {
+  guarded(run.path, problems, [&] {
+    const std::vector<std::string> wrong = receipt_problems(receipt, run);
+    core::log_info("receipt   {}", wrong.empty() ? "of this run" : "NOT of this run");
+    problems.insert(problems.end(), wrong.begin(), wrong.end());
+  });
+}
+
+void write_receipt(const RecordedRun& run, const std::string& path) {
+  const core::Json receipt = receipt_of(run);
+  write_result(path, core::json_page(receipt));
+  const std::string spdx = path + ".spdx.json";
+  write_result(spdx, core::json_page(spdx_of(receipt, core::utc_text(std::time(nullptr)))));
+  core::log_info("written: {} and {}; train inspect verify {} proves it again", core::printable(path),
+                 core::printable(spdx), core::printable(path));
+}
+
 }  // namespace
 
 Outcome verify(const Context& context, const VerifyFlags& flags) {
   if (flags.json) log_to_stderr();
-  const RecordedRun run = read_recorded_run(flags.run);
+  const core::Json receipt = is_receipt(flags.run) ? read_receipt(flags.run) : core::Json();
+  const RecordedRun run = read_recorded_run(receipt.is_null() ? flags.run : run_of_receipt(flags.run, receipt));
   if (run.checkpoints.empty()) {
     throw core::Error(core::ErrorKind::no_input, "there is no checkpoint in " + core::printable(run.path),
                       "a run writes its first one at the end of the first epoch; see --save-every");
@@ -261,6 +281,7 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
   const Findings records = check_records(run);
   found.problems = records.problems;
   found.notes = records.notes;
+  if (!receipt.is_null()) add_receipt_problems(receipt, run, found.problems);
   core::log_info("records   {} checkpoint{}, {} updates with digests: {}", run.checkpoints.size(),
                  run.checkpoints.size() == 1 ? "" : "s", run.digests.size(),
                  found.problems.empty() ? "they agree" : "they DISAGREE");
@@ -278,7 +299,10 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
   }
   log_verification(found);
   if (flags.json) write_result("-", core::json_page(json_of(found, run)));
-  if (found.problems.empty()) return {core::kExitOk, "verified", run.updates};
+  if (found.problems.empty()) {
+    if (!flags.receipt.empty()) write_receipt(run, flags.receipt);
+    return {core::kExitOk, "verified", run.updates};
+  }
   std::string list;
   for (const std::string& problem : found.problems) list += "\n  " + core::printable(problem);
   throw core::Error(
