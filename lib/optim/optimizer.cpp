@@ -137,7 +137,7 @@ void Optimizer::step(const UpdateRates& rates, const torch::Tensor& found_inf) {
     throw core::Error(core::ErrorKind::bug, "a schedule moves the momentum of an optimizer that has none");
   }
   torch::NoGradGuard no_grad;
-  const bool on_device = skips_on_device();
+  const bool on_device = is_fused();
   if (found_inf.defined() && !on_device && found_inf.item<float>() != 0) return;
   ++steps_;
   for (const Group& group : groups()) {
@@ -300,7 +300,7 @@ void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, con
   if (!has_kernels(options_.opt)) return step_by_foreach(lists, group, rates);
   if (options_.opt == Kind::sgd) {
     const SgdRule rule = sgd_rule(group, rates);
-    skips_on_device() ? fused_sgd(lists, rule, found_inf) : foreach_sgd(lists, rule);
+    is_fused() ? fused_sgd(lists, rule, found_inf) : foreach_sgd(lists, rule);
     return;
   }
   const int64_t steps = steps_ - group.begun_at;
@@ -311,7 +311,7 @@ void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, con
   fused_adam(lists, adam_rule(group, rates), step, found_inf);
 }
 
-bool Optimizer::skips_on_device() const {
+bool Optimizer::is_fused() const {
   const torch::Tensor& any = parameters_[0].tensor;
   if (plain_ || !has_kernels(options_.opt) || !takes_device_kernels(any)) return false;
   return options_.opt == Kind::sgd ? has_fused_sgd() : !any.is_cpu();

@@ -74,6 +74,8 @@ class Optimizer {
   void zero_grad();  ///< frees the gradients
   /// From now on foreach operations instead of fused kernels or one pass: for measuring what these bring.
   void use_plain_kernels() { plain_ = true; }
+  /// Whether one kernel of the device steps many parameters and reads found_inf there.
+  bool is_fused() const;
 
   /// All state tensors, created if need be, in a fixed order: for saving, and for restoring with copy_().
   std::vector<NamedState> state();
@@ -107,8 +109,6 @@ class Optimizer {
   void step_by_foreach(const KernelLists& lists, const Group& group, const UpdateRates& rates) const;
   void step_on_cpu(const Group& group, const UpdateRates& rates) const;
   void step_on_device(const Group& group, const UpdateRates& rates, const torch::Tensor& found_inf) const;
-  /// Whether found_inf is read by the kernels on the device.
-  bool skips_on_device() const;
 
   config::ResolvedOptimOptions options_;
   std::vector<NamedParameter> parameters_;

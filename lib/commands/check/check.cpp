@@ -15,7 +15,7 @@
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
 #include "model/model.h"
-#include "observe/resources/resources.h"
+#include "observe/resources/hardware.h"
 #include "proof/standing.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
@@ -34,9 +34,15 @@ constexpr double kStorageSeconds = 1;
 
 void read_driver(CheckFacts& facts) {
   const observe::Nvml nvml;
-  facts.nvml_failure = nvml.failure();
-  facts.driver_version = nvml.driver_version();
-  facts.driver_devices = nvml.device_names();
+  const engine::CudaLibraries libraries = engine::cuda_libraries();
+  facts.driver = observe::driver_facts(nvml);
+  facts.driver.cuda_runtime = libraries.runtime;
+  facts.driver.cudnn = libraries.cudnn;
+  facts.host = observe::read_host_facts();
+  for (observe::CardFacts& card : nvml.cards()) {
+    const std::optional<int> node = observe::node_of_card(card.place);
+    facts.cards.push_back({std::move(card), node, node ? observe::cpus_of_node(*node) : std::vector<int>()});
+  }
 }
 
 /// A device that is requested and missing is a finding here, not an error: the rest is still measured, on the CPU.

@@ -87,15 +87,20 @@ std::string device_lines(const CheckFacts& facts) {
   std::string text;
   for (size_t i = 0; i < facts.machine.accelerators.size(); ++i) {
     const core::AcceleratorFacts& device = facts.machine.accelerators[i];
-    text += format("device    cuda:{} {}, {}, bfloat16 {}\n", i, device.name,
+    text += format("device    cuda:{} {}, compute capability {}, {}, bfloat16 {}\n", i, device.name,
+                   device.compute_capability.empty() ? "n/a" : device.compute_capability,
                    core::bytes_text(static_cast<double>(device.memory_bytes)),
                    device.native_bfloat16 ? "native" : "emulated");
   }
   if (text.empty()) text = "device    cpu; no CUDA device that LibTorch could use\n";
-  text += facts.nvml_failure.empty()
-              ? format("driver    NVIDIA {}, sees {}\n", facts.driver_version.empty() ? "n/a" : facts.driver_version,
-                       facts.driver_devices.empty() ? "no device" : core::list_text(facts.driver_devices))
-              : format("driver    n/a ({})\n", facts.nvml_failure);
+  text += format("driver    {}\n", observe::driver_text(facts.driver));
+  if (facts.driver.failure.empty() && facts.cards.empty()) text += "card      the driver has no device\n";
+  for (const CheckFacts::Card& card : facts.cards) {
+    text += format("card      {}\n", card.facts.name);
+    for (const std::string& line : observe::hardware_lines("", observe::card_facts(card.facts, card.node))) {
+      text += line + "\n";
+    }
+  }
   return text;
 }
 
@@ -164,8 +169,15 @@ std::vector<std::string> warnings_from(const CheckFacts& facts) {
         facts.threads.threads, facts.threads.speedup, 1e3 * facts.threads.handover_seconds,
         1e3 * facts.threads.worst_handover_seconds));
   }
-  if (!facts.driver_devices.empty() && facts.machine.accelerators.empty()) {
-    warnings.push_back(format("the driver sees {}, but {}", core::list_text(facts.driver_devices),
+  for (std::string& warning : observe::host_warnings(facts.host)) warnings.push_back(std::move(warning));
+  for (const CheckFacts::Card& card : facts.cards) {
+    for (const std::string& warning :
+         observe::card_warnings(card.facts, card.node, observe::allowed_cpus(), card.cpus_of_node)) {
+      warnings.push_back(format("{}: {}", card.facts.name, warning));
+    }
+  }
+  if (!facts.driver.devices.empty() && facts.machine.accelerators.empty()) {
+    warnings.push_back(format("the driver sees {}, but {}", core::list_text(facts.driver.devices),
                               facts.cuda_build ? "LibTorch cannot use it: its CUDA may be newer than the driver"
                                                : "this LibTorch is a CPU build: build against one with CUDA"));
   }
@@ -182,6 +194,7 @@ std::string check_text(const CheckFacts& facts) {
   std::string text = format("stoker train {}, {}\n", facts.version, facts.libtorch);
   text += format("CPUs      {} ({}), {}, {}\n", machine.cpus, machine.cpus_reason,
                  machine.cpu_model.empty() ? "model n/a" : core::printable(machine.cpu_model), simd_text(machine));
+  for (const std::string& line : observe::hardware_lines("host", observe::host_facts(facts.host))) text += line + "\n";
   text += format("memory    {}, {} available\n", core::bytes_text(static_cast<double>(machine.ram_bytes)),
                  core::bytes_text(static_cast<double>(machine.ram_available_bytes)));
   text += device_lines(facts);
@@ -232,8 +245,11 @@ core::Json check_json(const CheckFacts& facts) {
                {"ram_bytes", machine.ram_bytes},
                {"ram_available_bytes", machine.ram_available_bytes},
                {"device", facts.device},
-               {"driver", facts.nvml_failure.empty() ? text_or_null(facts.driver_version) : Json(nullptr)},
-               {"driver_devices", facts.driver_devices},
+               {"driver", text_or_null(facts.driver.version)},
+               {"driver_devices", facts.driver.devices},
+               {"driver_cuda", text_or_null(facts.driver.cuda)},
+               {"cuda_runtime", text_or_null(facts.driver.cuda_runtime)},
+               {"cudnn", text_or_null(facts.driver.cudnn)},
                {"blas",
                 {{"name", facts.blas.name},
                  {"path", text_or_null(facts.blas.path)},
@@ -247,8 +263,17 @@ core::Json check_json(const CheckFacts& facts) {
                  {"worst_handover_seconds", facts.threads.worst_handover_seconds}}}};
   json["accelerators"] = Json::array();
   for (const core::AcceleratorFacts& device : machine.accelerators) {
-    json["accelerators"].push_back(
-        {{"name", device.name}, {"memory_bytes", device.memory_bytes}, {"native_bfloat16", device.native_bfloat16}});
+    json["accelerators"].push_back({{"name", device.name},
+                                    {"compute_capability", text_or_null(device.compute_capability)},
+                                    {"memory_bytes", device.memory_bytes},
+                                    {"native_bfloat16", device.native_bfloat16}});
+  }
+  json["host"] = observe::hardware_json(observe::host_facts(facts.host));
+  json["cards"] = Json::array();
+  for (const CheckFacts::Card& card : facts.cards) {
+    Json fields = observe::hardware_json(observe::card_facts(card.facts, card.node));
+    fields["name"] = card.facts.name;
+    json["cards"].push_back(fields);
   }
   json["speed"] = Json::array();
   for (const engine::ComputeSpeed& speed : facts.compute) {

@@ -14,6 +14,7 @@
 #include "data/probe/storage_probe.h"
 #include "engine/device/device.h"
 #include "engine/probe/compute_probe.h"
+#include "observe/resources/hardware.h"
 #include "plan/device_plan.h"
 
 namespace stoker::train {
@@ -23,9 +24,14 @@ struct CheckFacts {
   bool cuda_build = false;
   core::MachineFacts machine;  ///< with the accelerators that LibTorch sees
   std::string device;          ///< the one measured: "cpu", "cuda:0"
-  std::string nvml_failure;    ///< empty: the driver answers
-  std::string driver_version;
-  std::vector<std::string> driver_devices;
+  observe::DriverFacts driver;
+  observe::HostFacts host;
+  struct Card {
+    observe::CardFacts facts;
+    std::optional<int> node;
+    std::vector<int> cpus_of_node;
+  };
+  std::vector<Card> cards;  ///< in the driver's order
   engine::BlasFacts blas;
   std::string network, backend;  ///< whose operations were proven, and what came of it
   std::vector<engine::ComputeSpeed> compute;

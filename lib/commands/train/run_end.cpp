@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "commands/runs/runs.h"
+#include "commands/train/card_lines.h"
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -331,16 +332,23 @@ observe::BannerFacts banner_facts(const Context& context, const config::Resoluti
                                   const engine::Learner& learner, const data::LoaderStats& loader) {
   const config::ResolvedOptions& options = resolution.options;
   observe::BannerFacts facts = known_facts(context, options, datasets);
+  std::vector<std::string> card_warnings;
   facts.device = options.device.device;
   facts.backend = proof::summary_text(proof::standing());
   if (learner.device.is_cuda()) {
     const auto index = static_cast<size_t>(learner.device.index());
     const core::AcceleratorFacts device = engine::list_accelerators().devices.at(index);
     facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
+    facts.card = hardware_screen(engine::driver_names(learner.device), card_warnings);
+    for (const auto& more :
+         {card_option_lines(options, learner.optimizer->is_fused()), untried_lines(device.compute_capability)}) {
+      facts.card.insert(facts.card.end(), more.begin(), more.end());
+    }
   }
   facts.precision = precision_text(options, settings.updater.step.precision) + graphs_text(options, learner.device);
   facts.augment = augment_text(options, *datasets.train, settings.updater.mix);
   facts.data_notes = run_notes(context.configuration, resolution, datasets);
+  facts.data_notes.insert(facts.data_notes.begin(), card_warnings.begin(), card_warnings.end());
   if (const config::Interval& every = options.train.val_every; every.unit == config::Interval::Unit::seconds) {
     facts.data_notes.insert(facts.data_notes.begin(),
                             format("evaluated every {} by the clock: after a stop the weights are bit-identical; best "

@@ -98,6 +98,17 @@ std::string uuid_text(const char* bytes) {
   return text;
 }
 
+CudaLibraries cuda_libraries() {
+  if (!is_cuda_build()) return {};
+  const long runtime = at::detail::getCUDAHooks().versionCUDART();
+  CudaLibraries libraries{core::format("{}.{}", runtime / 1000, runtime % 1000 / 10), ""};
+  if (!at::globalContext().hasCuDNN()) return libraries;
+  const long cudnn = at::detail::getCUDAHooks().versionCuDNN();
+  const long major = cudnn >= 90000 ? 10000 : 1000;  // its numbering changed with version 9
+  libraries.cudnn = core::format("{}.{}.{}", cudnn / major, cudnn % major / 100, cudnn % 100);
+  return libraries;
+}
+
 std::string computing_text(torch::Device device) {
   if (!device.is_cuda()) return "cpu, " + libtorch_text();
   const core::AcceleratorFacts facts = list_accelerators().devices.at(static_cast<size_t>(device.index()));

@@ -81,6 +81,12 @@ bool is_cuda_build();
 /// "LibTorch 1.13.0, CPU build".
 std::string libtorch_text();
 
+/// Versions: "12.1", "8.9.2"; empty where this LibTorch has none.
+struct CudaLibraries {
+  std::string runtime, cudnn;
+};
+CudaLibraries cuda_libraries();
+
 /// Everything that bits depend on besides options: "cpu, LibTorch 1.13.0, CPU build", "NVIDIA H200 (9.0),
 /// LibTorch 2.11.0, CUDA build, cuDNN 91002".
 std::string computing_text(torch::Device device);

@@ -23,7 +23,12 @@ struct GpuReading {
   std::optional<double> power_watts;
   std::optional<double> celsius;
   std::optional<double> clock_mhz, highest_clock_mhz;  ///< of the multiprocessors: now, and as the board allows
-  std::optional<uint64_t> clock_reasons;               ///< NVML's bits: why the clocks are below their highest
+  std::optional<double> memory_clock_mhz;
+  std::optional<double> memory_percent;                    ///< as busy_percent, with memory being read or written
+  std::optional<double> encoder_percent, decoder_percent;  ///< of video
+  std::optional<double> fan_percent;                       ///< of its highest speed
+  std::optional<double> performance_state;                 ///< 0, the fastest, to 15
+  std::optional<uint64_t> clock_reasons;                   ///< NVML's bits: why the clocks are below their highest
 };
 
 /// The resources that a run uses. Unknown values are absent, never 0.

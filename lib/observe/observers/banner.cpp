@@ -79,6 +79,7 @@ std::vector<std::string> known_lines(const BannerFacts& facts) {
 std::vector<std::string> banner_lines(const BannerFacts& facts) {
   std::vector<std::string> lines = known_lines(facts);
   lines.insert(lines.begin() + 2, "device    " + facts.device + ", " + facts.precision);
+  lines.insert(lines.begin() + 3, facts.card.begin(), facts.card.end());
   lines.push_back("augment   " + facts.augment);
   for (const std::string& line : model_lines(facts)) lines.push_back(line);
   if (!facts.backend.empty()) lines.push_back("backend   " + facts.backend);
@@ -91,7 +92,8 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
   for (const std::string& memory : facts.memory) lines.push_back(whole_of(memory));
   lines.push_back("run       " + facts.run_dir + ", " + facts.start + " (use -v for details)");
   const std::vector<std::string>& notes = facts.data_notes;
-  const size_t left = kMaxLines - std::min(kMaxLines, lines.size());
+  const size_t most = kMaxLines + facts.card.size();
+  const size_t left = most - std::min(most, lines.size());
   const size_t shown = notes.size() <= left ? notes.size() : std::max<size_t>(left, 1) - 1;
   for (size_t i = 0; i < shown; ++i) lines.push_back("note      " + notes[i]);
   if (shown < notes.size()) {

@@ -13,8 +13,9 @@ struct BannerFacts {
   std::string version;   ///< "0.1.0"
   std::string libtorch;  ///< "LibTorch 1.13.0, CPU build"
   std::string command_line;
-  std::string device;     ///< "cpu" or "cuda:0 NVIDIA H200 (139 GB)"
-  std::string precision;  ///< "bfloat16 autocast, channels-last"
+  std::vector<std::string> card;  ///< lines about the card and the machine around it; none on a CPU
+  std::string device;             ///< "cpu" or "cuda:0 NVIDIA H200 (139 GB)"
+  std::string precision;          ///< "bfloat16 autocast, channels-last"
   int64_t train_images = 0, val_images = 0, num_classes = 0;
   std::string items = "images";     ///< or "clips", "samples"
   std::string task;                 ///< "multiclass"
@@ -44,7 +45,8 @@ struct BannerFacts {
 
 /// Facts before anything is measured: program, command, data. The first lines of banner_lines() and its fourth.
 std::vector<std::string> known_lines(const BannerFacts& facts);
-/// The first screen: at most 15 lines. What a narrow terminal breaks is the command alone, if it is long.
+/// The first screen: at most 16 lines, and those of a card. What a narrow terminal breaks is the command alone, if it
+/// is long.
 std::vector<std::string> banner_lines(const BannerFacts& facts);
 /// The rest: workers, caches, memory by part, notes that did not fit, and every automatic choice with its reason.
 std::vector<std::string> banner_details(const BannerFacts& facts);

@@ -13,6 +13,7 @@
 
 #include "core/system/machine.h"
 #include "engine/run/events.h"
+#include "observe/resources/nvml.h"
 #include "observe/resources/resources.h"
 
 namespace stoker::observe {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,33 +12,7 @@
 
 namespace stoker::observe {
 
-// Readings of a GPU by NVIDIA's management library. Loaded at run time when it is there: nothing links against it.
-
 using engine::GpuReading;
-
-/// One thread at a time. Nothing throws: without library, driver or GPU all readings are absent.
-class Nvml {
- public:
-  static constexpr const char* kLibrary = "libnvidia-ml.so.1";
-
-  /// Loads the library and starts it; can take a second on an idle driver.
-  explicit Nvml(const std::string& library = kLibrary);
-  ~Nvml();
-  Nvml& operator=(Nvml&&) = delete;  // not copied, not moved
-
-  /// "" when it works, else why not: "libnvidia-ml.so.1 cannot be loaded".
-  const std::string& failure() const { return failure_; }
-  std::string driver_version() const;             ///< "535.183.01"; "" when unknown
-  std::vector<std::string> device_names() const;  ///< in the driver's order, not CUDA's
-  /// The first device of the driver among `names`: "MIG-..." and "GPU-..." with a UUID, others as places,
-  /// "00000000:3b:00.0".
-  GpuReading read(const std::vector<std::string>& names);
-
- private:
-  struct Library;
-  std::unique_ptr<Library> library_;
-  std::string failure_;
-};
 
 /// The reasons that slow a device down against its will: "power cap", "heat", "power brake", "hardware slowdown".
 /// Idle clocks and clocks set by an administrator are none.

@@ -17,7 +17,7 @@ CheckFacts good_machine() {
   facts.machine.cpus = 2;
   facts.machine.cpus_reason = "2 by affinity, no cgroup limit";
   facts.machine.avx512 = facts.machine.native_bfloat16 = true;
-  facts.nvml_failure = "libnvidia-ml.so.1 cannot be loaded";
+  facts.driver.failure = "libnvidia-ml.so.1 cannot be loaded";
   facts.blas = engine::blas_of_path("/usr/lib/x86_64-linux-gnu/openblas-openmp/libblas.so.3");
   facts.compute = {{"matmul", "float32", false, 100},      {"matmul", "bfloat16", false, 250},
                    {"matmul", "float16", false, 0},        {"convolution", "float32", false, 80},
@@ -42,6 +42,31 @@ TEST(CheckReportTest, AGoodMachineHasNoWarning) {
   EXPECT_TRUE(warnings_from(good_machine()).empty()) << warnings_from(good_machine()).front();
   EXPECT_EQ(reason_of(good_machine(), "--threads 2"), "1.9 times the speed of one thread");
   EXPECT_EQ(reason_of(good_machine(), "--num-workers 2"), "2 by affinity, no cgroup limit");
+}
+
+TEST(CheckReportTest, HasDriverProcessorsAndEachCardWithWhatCostsSpeed) {
+  CheckFacts facts = good_machine();
+  facts.driver = {"", "535.183.01", "12.2", "12.1", "8.9.2", {"NVIDIA A"}};
+  facts.host.sockets = 2;
+  CheckFacts::Card card;
+  card.facts.name = "NVIDIA A";
+  card.facts.compute_capability = "8.9";
+  card.facts.persistence = false;
+  facts.cards = {card};
+  const std::string text = check_text(facts);
+  for (const char* const line :
+       {"\ndriver    NVIDIA 535.183.01 (CUDA 12.2), CUDA runtime 12.1, cuDNN 8.9.2\n", "\nhost      2 sockets\n",
+        "\ncard      NVIDIA A\n          compute capability 8.9, persistence mode off\n",
+        "\nwarning   NVIDIA A: persistence mode is off"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
+  const core::Json json = check_json(facts);
+  EXPECT_EQ(json.at("cudnn"), "8.9.2");
+  EXPECT_EQ(json.at("cuda_runtime"), "12.1");
+  EXPECT_EQ(json.at("driver_cuda"), "12.2");
+  EXPECT_EQ(json.at("host").at("sockets"), 2);
+  EXPECT_EQ(json.at("cards").at(0).at("compute_capability"), "8.9");
+  EXPECT_TRUE(check_json(good_machine()).at("cards").empty());
 }
 
 TEST(CheckReportTest, WhatWasGivenIsNoAdvice) {
@@ -115,8 +140,8 @@ TEST(CheckReportTest, LibrariesAreRecognisedByTheirPaths) {
 
 TEST(CheckReportTest, AGpuThatLibTorchCannotUseIsCalledOut) {
   CheckFacts facts = good_machine();
-  facts.nvml_failure = "";
-  facts.driver_devices = {"NVIDIA H200"};
+  facts.driver.failure = "";
+  facts.driver.devices = {"NVIDIA H200"};
   ASSERT_EQ(warnings_from(facts).size(), 1u);
   EXPECT_NE(warnings_from(facts)[0].find("this LibTorch is a CPU build"), std::string::npos);
 }

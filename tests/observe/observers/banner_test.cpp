@@ -37,6 +37,16 @@ TEST(BannerTest, HasAtMost16LinesAndLeavesTheRestToTheDetails) {
   EXPECT_NE(details.find("+ data 379.9 kB"), std::string::npos);
 }
 
+TEST(BannerTest, LinesOfACardComeBehindTheDevice) {
+  BannerFacts card = facts();
+  card.device = "cuda:0 NVIDIA H200";
+  card.card = {"driver    NVIDIA 535", "pinned    memory on"};
+  const std::vector<std::string> lines = banner_lines(card);
+  EXPECT_EQ(lines.size(), 18u);
+  EXPECT_EQ(lines[2].rfind("device    cuda:0", 0), 0u) << lines[2];
+  EXPECT_EQ(lines[3], "driver    NVIDIA 535");
+}
+
 TEST(BannerTest, TheBatchOfManyProcessesFits80Columns) {
   BannerFacts many = facts();
   many.batch_size = 4096;
