@@ -181,7 +181,9 @@ struct TaskOptionsOf {
   Pick<std::vector<double>> class_weights = std::vector<double>{};
   /// binary, multilabel: factor of the positive term, 1 value or one per label; empty: none; auto: from the counts
   Pick<std::vector<double>> pos_weight = std::vector<double>{};
-  double threshold = 0.5;  ///< binary, multilabel: probability from which "positive" is predicted
+  /// binary, multilabel: probability from which "positive" is predicted, 1 value or one per label
+  std::vector<double> threshold{0.5};
+  double temperature = 1;  ///< of classes and labels: outputs are divided by it before they become probabilities
   Pick<Loss> loss{};       ///< auto: cross-entropy, bce or smooth-l1, by the task
   /// regression, head pose: the network learns (target - mean) / scale; one value or one per target; empty for classes
   Pick<std::vector<double>> target_mean{}, target_scale{};

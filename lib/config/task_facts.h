@@ -19,6 +19,11 @@ bool is_numeric_task(TaskKind task);
 /// Whether targets are real numbers that are scaled for the network.
 bool has_scaled_targets(TaskKind task);
 
+/// The threshold of a label: there is one for all, or one each.
+inline double threshold_of(const std::vector<double>& thresholds, size_t label) {
+  return thresholds.size() == 1 ? thresholds.front() : thresholds.at(label);
+}
+
 const std::vector<std::pair<std::string, LossKind>>& loss_choices();
 std::string loss_name(LossKind loss);
 /// Those that the task can minimise, the default first.

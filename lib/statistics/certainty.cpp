@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/task_facts.h"
+#include "core/format.h"
 #include "core/rng.h"
 #include "statistics/weighted_metrics.h"
 
@@ -264,6 +266,130 @@ Calibration calibration_of(const EvaluatedSamples& samples, uint64_t seed) {
     }
   }
   return calibration_of(confidence, right, seed);
+}
+
+namespace {
+
+constexpr double kLeastTemperature = 0.05, kMostTemperature = 20;
+
+/// The mean negative log-likelihood of outputs times `inverse`, and its first two derivatives. It is convex in that.
+struct Likelihood {
+  double loss = 0, slope = 0, curvature = 0;
+};
+
+/// Of one of several classes.
+Likelihood class_likelihood(const float* outputs, size_t classes, size_t truth, double inverse) {
+  const double most = *std::max_element(outputs, outputs + classes);
+  double sum = 0, mean = 0, square = 0;
+  for (size_t k = 0; k < classes; ++k) {
+    const double below = double{outputs[k]} - most, weight = std::exp(below * inverse);
+    sum += weight;
+    mean += weight * below;
+    square += weight * below * below;
+  }
+  mean /= sum;
+  const double of_truth = double{outputs[truth]} - most;
+  return {std::log(sum) - of_truth * inverse, mean - of_truth, square / sum - mean * mean};
+}
+
+/// Of a label that is there or not.
+Likelihood label_likelihood(double output, bool is_there, double inverse) {
+  const double z = output * inverse, probability = 1 / (1 + std::exp(-z));
+  const double loss = std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z))) - (is_there ? z : 0);
+  return {loss, output * (probability - (is_there ? 1 : 0)), output * output * probability * (1 - probability)};
+}
+
+Likelihood likelihood_of(const EvaluatedSamples& raw, double inverse) {
+  Likelihood mean;
+  const auto columns = static_cast<size_t>(raw.columns);
+  const bool has_classes = raw.task == config::TaskKind::multiclass;
+  const size_t answers = has_classes ? raw.samples.size() : raw.outputs.size();
+  for (size_t i = 0; i < answers; ++i) {
+    const Likelihood one = has_classes ? class_likelihood(raw.outputs.data() + i * columns, columns,
+                                                          static_cast<size_t>(raw.truth_class[i]), inverse)
+                                       : label_likelihood(raw.outputs[i], raw.truth[i] > 0.5f, inverse);
+    mean.loss += one.loss / static_cast<double>(answers);
+    mean.slope += one.slope / static_cast<double>(answers);
+    mean.curvature += one.curvature / static_cast<double>(answers);
+  }
+  return mean;
+}
+
+/// Newton's steps towards slope 0, within bounds that close in.
+double best_inverse(const EvaluatedSamples& raw) {
+  double low = 1 / kMostTemperature, high = 1 / kLeastTemperature, at = 1;
+  if (likelihood_of(raw, low).slope >= 0) return low;
+  if (likelihood_of(raw, high).slope <= 0) return high;
+  for (int step = 0; step < 100 && high - low > 1e-9 * at; ++step) {
+    const Likelihood here = likelihood_of(raw, at);
+    (here.slope > 0 ? high : low) = at;
+    const double next = at - here.slope / here.curvature;
+    const bool is_inside = next > low && next < high;  // false for NaN
+    if (is_inside && std::abs(next - at) < 1e-10 * at) return next;
+    at = is_inside ? next : (low + high) / 2;
+  }
+  return at;
+}
+
+/// The samples as they are with a fit.
+EvaluatedSamples with_fit(EvaluatedSamples raw, const ProbabilityFit& fit) {
+  for (float& output : raw.outputs) output /= static_cast<float>(fit.temperature);
+  raw.threshold = fit.threshold;
+  const auto columns = static_cast<size_t>(raw.columns);
+  for (size_t i = 0; i < raw.confidence.size(); ++i) {
+    const float* const outputs = raw.outputs.data() + i * columns;
+    const auto truth = static_cast<size_t>(std::max_element(outputs, outputs + columns) - outputs);
+    raw.confidence[i] = static_cast<float>(std::exp(-class_likelihood(outputs, columns, truth, 1).loss));
+  }
+  return raw;
+}
+
+double f1_of(const EvaluatedSamples& samples) {
+  const auto metrics = make_weighted_metrics(samples);
+  const std::vector<double> values = values_of(*metrics, samples.count());
+  for (size_t k = 0; k < values.size(); ++k) {
+    if (metrics->names()[k].name == "f1") return values[k];
+  }
+  return std::nan("");
+}
+
+FitCheck::Figures figures_with(const EvaluatedSamples& raw, const ProbabilityFit& fit, uint64_t seed) {
+  const EvaluatedSamples samples = with_fit(raw, fit);
+  const Calibration calibration = calibration_of(samples, seed);
+  return {calibration.ece, calibration.chance_ece, likelihood_of(raw, 1 / fit.temperature).loss,
+          has_labels(raw.task) ? f1_of(samples) : std::nan("")};
+}
+
+}  // namespace
+
+ProbabilityFit fit_probabilities(const EvaluatedSamples& raw) {
+  constexpr double kLeastThreshold = 1e-6;
+  ProbabilityFit fit;
+  const double found = 1 / best_inverse(raw);
+  // Six digits are more than samples tell, and the same on every machine.
+  fit.temperature = std::stod(core::format("{:.6g}", found));
+  fit.is_at_limit = found <= kLeastTemperature || found >= kMostTemperature;
+  fit.threshold = raw.threshold;
+  if (!has_labels(raw.task)) return fit;
+  const std::vector<LabelThresholds> best = best_thresholds(with_fit(raw, fit));
+  fit.threshold.assign(best.size(), 0);
+  for (size_t label = 0; label < best.size(); ++label) {
+    const double threshold = best[label].f1.threshold;
+    fit.threshold[label] = std::isnan(threshold) ? config::threshold_of(raw.threshold, label)
+                                                 : std::clamp(threshold, kLeastThreshold, 1 - kLeastThreshold);
+  }
+  return fit;
+}
+
+FitCheck check_fit(const EvaluatedSamples& raw, uint64_t seed) {
+  const std::vector<uint32_t> drawn = core::shuffled_indices(static_cast<uint32_t>(raw.count()), seed, /*epoch=*/0);
+  const auto half = static_cast<std::ptrdiff_t>(drawn.size() / 2);
+  const EvaluatedSamples judged = part_of(raw, {drawn.begin() + half, drawn.end()});
+  const EvaluatedSamples fitted = part_of(raw, {drawn.begin(), drawn.begin() + half});
+  ProbabilityFit before;
+  before.threshold = raw.threshold;
+  return {fitted.count(), judged.count(), figures_with(judged, before, seed),
+          figures_with(judged, fit_probabilities(fitted), seed)};
 }
 
 }  // namespace stoker::statistics

@@ -44,6 +44,31 @@ Calibration calibration_of(const std::vector<float>& confidence, const std::vect
 /// of all labels together). Not for tasks that learn numbers.
 Calibration calibration_of(const EvaluatedSamples& samples, uint64_t seed);
 
+// How outputs become probabilities and predictions, fitted to samples with the outputs of every class or label as the
+// network has them.
+
+struct ProbabilityFit {
+  double temperature = 1;
+  bool is_at_limit = false;            ///< no temperature between 0.05 and 20 is best: (nearly) all answers are right
+  std::vector<double> threshold{0.5};  ///< of labels one each
+};
+
+/// The temperature with the smallest negative log-likelihood (Guo et al., ICML 2017) and, for binary and multilabel,
+/// the thresholds with the best F1. A label that all or no samples have keeps its threshold.
+ProbabilityFit fit_probabilities(const EvaluatedSamples& raw);
+
+/// fit_probabilities() on one half of the samples, drawn by `seed`, on the samples of the other.
+struct FitCheck {
+  struct Figures {
+    double ece = 0, chance_ece = 0;  ///< see Calibration
+    double loss = 0;                 ///< negative log-likelihood
+    double f1 = 0;                   ///< of labels, mean over them
+  };
+  int64_t fitted = 0, judged = 0;  ///< samples
+  Figures before, after;           ///< at temperature 1 and the thresholds of `raw`; as fitted
+};
+FitCheck check_fit(const EvaluatedSamples& raw, uint64_t seed);
+
 struct MetricEstimate {
   std::string name;  ///< as in WeightedMetrics
   double value = 0;

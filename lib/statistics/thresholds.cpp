@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "config/task_facts.h"
+
 namespace stoker::statistics {
 namespace {
 
@@ -123,7 +125,7 @@ std::vector<LabelThresholds> best_thresholds(const EvaluatedSamples& samples) {
   for (int64_t label = 0; label < samples.columns; ++label) {
     const RankedSamples ranked(samples.outputs.data() + label, samples.truth.data() + label, samples.count(),
                                samples.columns);
-    thresholds.push_back(thresholds_of(ranked, samples.threshold));
+    thresholds.push_back(thresholds_of(ranked, config::threshold_of(samples.threshold, static_cast<size_t>(label))));
   }
   return thresholds;
 }

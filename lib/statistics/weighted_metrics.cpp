@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "config/task_facts.h"
 #include "statistics/thresholds.h"
 
 namespace stoker::statistics {
@@ -135,8 +136,14 @@ class LabelMetrics : public WeightedMetrics {
                 {"recall"}, {"f1_micro"}, {"f1_weighted"}, {"accuracy"}, {"exact_match", true}};
     }
     // As engine/task compares: logits against the logit of the threshold.
-    const auto least = static_cast<float>(std::log(samples.threshold / (1 - samples.threshold)));
-    for (const float logit : samples.outputs) predicted_.push_back(logit >= least ? 1 : 0);
+    std::vector<float> least;
+    for (size_t label = 0; label < labels_; ++label) {
+      const double threshold = config::threshold_of(samples.threshold, label);
+      least.push_back(static_cast<float>(std::log(threshold / (1 - threshold))));
+    }
+    for (size_t i = 0; i < samples.outputs.size(); ++i) {
+      predicted_.push_back(samples.outputs[i] >= least[i % labels_] ? 1 : 0);
+    }
     for (const float truth : samples.truth) truth_.push_back(truth > 0.5f ? 1 : 0);
     for (size_t label = 0; label < labels_; ++label) {
       ranked_.emplace_back(samples.outputs.data() + label, samples.truth.data() + label, samples.count(),

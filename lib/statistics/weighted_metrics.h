@@ -16,8 +16,8 @@ namespace stoker::statistics {
 
 struct EvaluatedSamples {
   config::TaskKind task = config::TaskKind::multiclass;
-  int64_t columns = 0;     ///< classes of multiclass, 1 of binary, else labels or targets
-  double threshold = 0.5;  ///< binary, multilabel: positive is predicted from this probability on
+  int64_t columns = 0;                 ///< classes of multiclass, 1 of binary, else labels or targets
+  std::vector<double> threshold{0.5};  ///< binary, multilabel: positive is predicted from this probability on
 
   std::vector<int64_t> samples;  ///< [n] index in the source
   std::vector<float> loss;       ///< [n]
@@ -28,7 +28,7 @@ struct EvaluatedSamples {
   std::vector<float> confidence;                      ///< [n] probability of the predicted class
 
   // the others
-  std::vector<float> outputs;  ///< [n, columns] logits of labels, numbers in the unit of the targets
+  std::vector<float> outputs;  ///< [n, columns] logits of labels, numbers in the unit of the targets; to calibrate all
   std::vector<float> truth;    ///< [n, columns] 0 or 1, or numbers
 
   int64_t count() const { return static_cast<int64_t>(samples.size()); }

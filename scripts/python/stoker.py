@@ -451,7 +451,10 @@ class Run:
         self.task = options["task"]
         self.pixels = Preprocessing(options)
         record = self.folder / "preprocess.json"
-        self.views = json.loads(record.read_text(encoding="utf-8"))["input"].get("views", 1) if record.is_file() else 1
+        record = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {"input": {}, "predictions": {}}
+        self.views = record["input"].get("views", 1)
+        self.temperature = record["predictions"].get("temperature", 1)
+        self.threshold = record["predictions"].get("threshold", options["threshold"])  # one, or one per label
         self.model = make_network(options["model"], self.pixels.in_chans, self.outputs(), self.pixels.side, options["width"],
                                   options["backbone"], options["lstm-channels"])
         if str(options.get("same-padding", False)).lower() == "true":
@@ -502,9 +505,9 @@ class Run:
     def predictions(self, outputs):
         """Raw outputs -> probabilities, or numbers in the unit of the targets."""
         if self.task == "multiclass":
-            return outputs.double().softmax(1)
+            return (outputs.double() / self.temperature).softmax(1)
         if self.task in ("binary", "multilabel"):
-            return outputs.sigmoid()
+            return (outputs / self.temperature).sigmoid()
         if self.task == "head-pose" and self.options["pose-head"][0] == "binned":
             bins, reach = int(self.options["pose-head"][1]), float(self.options["pose-head"][2])
             centres = ((torch.arange(bins, dtype=torch.float64) + 0.5) * (2 * reach / bins) - reach).float()
@@ -524,14 +527,14 @@ class Run:
                 row.update({"class": self.classes[best], "probability": float(predicted[best])})
                 names = self.classes
             elif self.task == "binary":
-                threshold = float(self.options["threshold"])
-                least = float(np.log(threshold / (1 - threshold)))
+                threshold = float(self.threshold)
+                least = float(self.temperature * np.log(threshold / (1 - threshold)))
                 row.update({"class": self.classes[int(float(raw[0]) >= least)], f"probability_{self.classes[1]}": float(predicted[0])})
                 names = ["logit"]
             else:
                 if self.task == "multilabel":
-                    threshold = float(self.options["threshold"])
-                    row["labels"] = "|".join(name for name, value in zip(self.classes, predicted) if float(value) >= threshold)
+                    least = np.broadcast_to(self.threshold, len(predicted))
+                    row["labels"] = "|".join(name for name, value, low in zip(self.classes, predicted, least) if float(value) >= low)
                 row.update({name: float(value) for name, value in zip(self.classes, predicted)})
                 names = [f"logit_{name}" for name in self.classes] if self.task == "multilabel" else \
                     [f"output_{i}" for i in range(len(raw))]

@@ -2,10 +2,20 @@
 // The intervals and the calibration of `train eval`, and which of two runs is better.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <sstream>
+
 #include "finished_run.h"
 
 namespace stoker::cli {
 namespace {
+
+std::vector<std::string> csv_cells(const std::string& row) {
+  std::vector<std::string> cells;
+  std::istringstream stream(row);
+  for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
+  return cells;
+}
 
 class CertaintyCommandTest : public ::testing::Test {
  protected:
@@ -52,6 +62,40 @@ TEST_F(CertaintyCommandTest, FilesOfAnEvaluationAreShownInTheReport) {
   EXPECT_NE(page.find("Intervals and reliability"), std::string::npos);
   EXPECT_NE(page.find("Reliability"), std::string::npos);
   EXPECT_NE(page.find("on the same images"), std::string::npos);
+}
+
+/// The number behind `key` in JSON.
+double json_number(const std::string& json, const std::string& key) {
+  const size_t at = json.find("\"" + key + "\": ");
+  EXPECT_NE(at, std::string::npos) << key << "\n" << json;
+  return at == std::string::npos ? 0 : std::stod(json.substr(at + key.size() + 4));
+}
+
+TEST_F(CertaintyCommandTest, ATemperatureIsStoredUsedAndFoundAgain) {
+  const std::string record_path = work_ / "run/checkpoints/best/preprocess.json";
+  const Ended ended = eval({"--calibrate", "--json"});
+  const double temperature = json_number(ended.out, "temperature");
+  EXPECT_NE(temperature, 1);
+  EXPECT_GT(json_number(ended.out, "fitted"), 0);
+  EXPECT_NE(ended.err.find("ECE "), std::string::npos) << ended.err;
+  const std::string record = content_of_file(record_path);
+  EXPECT_EQ(json_number(record, "temperature"), temperature);
+  EXPECT_EQ(json_number(eval({"--calibrate", "--json"}).out, "temperature"), temperature);
+  EXPECT_EQ(content_of_file(record_path), record) << "whatever was stored before";
+  const Words predict = {"predict", "run", "data/image.png", "--probabilities", "--logits", "--num-workers", "1"};
+  work_.write("data/image.png", png_of(8, 8, 90));
+  const Ended predicted = run(predict, work_.path());
+  ASSERT_EQ(predicted.exit_code, 0) << story_of(predict, predicted);
+  const std::vector<std::string> cells = csv_cells(lines_of(predicted.out)[1]);
+  double sum = 0;
+  for (size_t k = 0; k < 10; ++k) sum += std::exp(std::stod(cells[13 + k]) / temperature);
+  for (size_t k = 0; k < 10; ++k) {
+    EXPECT_NEAR(std::stod(cells[3 + k]), std::exp(std::stod(cells[13 + k]) / temperature) / sum, 1e-7);
+  }
+  const Ended verified = run({"inspect", "verify", "run"}, work_.path());
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  const Ended refused = run({"eval", "run", "--calibrate", "--split", "train"}, work_.path());
+  EXPECT_EQ(refused.exit_code, 64) << refused.err;
 }
 
 TEST_F(CertaintyCommandTest, ARunOfOtherClassesIsRefused) {

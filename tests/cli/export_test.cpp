@@ -70,6 +70,17 @@ TEST_F(ExportTest, OpenCvAgreesWithEveryBoundary) {
   }
 }
 
+TEST_F(ExportTest, ACalibratedCheckpointExportsItsTemperature) {
+  ASSERT_EQ(run({"eval", "run", "--calibrate", "--threads", "1"}, work_.path()).exit_code, 0);
+  const Words check = kHasChecker ? Words{"images", "--check", "-o", "a.onnx"} : Words{"images", "-o", "a.onnx"};
+  for (const Words& boundary : std::vector<Words>{{}, {"--with-predictions"}}) {
+    Words words = check;
+    words.insert(words.end(), boundary.begin(), boundary.end());
+    export_run(words);
+    EXPECT_NE(content_of_file(work_ / "a.onnx").find("\"temperature\": "), std::string::npos);
+  }
+}
+
 TEST_F(ExportTest, ACheckFailsWhereAnotherReaderPredictsOtherwise) {
   work_.write("bin/stoker-check-onnx", "#!/bin/sh\n{ echo 8 10 Liar 1 batches; head -c 320 /dev/zero; } > \"$3\"\n");
   ::chmod((work_ / "bin/stoker-check-onnx").c_str(), 0755);

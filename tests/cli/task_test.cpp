@@ -74,6 +74,7 @@ TEST_F(TaskTest, RegressionLearnsNumbersAndReportsTheirErrors) {
   succeed({"eval", "run", "--output", "results"});
   EXPECT_EQ(lines_of(content_of_file(work_ / "results/images.csv"))[0], "path,true_age,true_size,age,size");
   EXPECT_TRUE(fs::exists(work_ / "results/per_target.csv"));
+  EXPECT_EQ(run({"eval", "run", "--calibrate"}, work_.path()).exit_code, 78);
 }
 
 TEST_F(TaskTest, BinaryHasOneLogitAndRanks) {
@@ -97,6 +98,14 @@ TEST_F(TaskTest, MultilabelHasALogitPerLabel) {
   EXPECT_EQ(table[0], "label,images,predicted,precision,recall,f1,roc_auc,pr_auc");
   EXPECT_EQ(table[1].rfind("dark,8,", 0), 0u) << table[1];
   EXPECT_EQ(lines_of(succeed({"predict", "run", "data/images"}).out)[0], "path,labels,dark,bright,even,error");
+  const std::string high = succeed({"predict", "run", "data/images", "--threshold", "0.999,0.001,0.999"}).out;
+  for (const std::string& row : lines_of(high)) EXPECT_TRUE(row.find(",bright,") != std::string::npos) << row;
+  const Ended calibrated = succeed({"eval", "run", "--calibrate", "--json"});
+  EXPECT_NE(calibrated.err.find(", f1 "), std::string::npos) << calibrated.err;
+  EXPECT_NE(calibrated.out.find("\"threshold\": ["), std::string::npos) << calibrated.out;
+  EXPECT_NE(content_of_file(work_ / "run/checkpoints/best/preprocess.json").find("\"threshold\": ["),
+            std::string::npos);
+  EXPECT_EQ(run({"predict", "run", "data/images", "--threshold", "0.5,0.5"}, work_.path()).exit_code, 78);
 }
 
 TEST_F(TaskTest, HeadPoseIsDirectOrBinned) {

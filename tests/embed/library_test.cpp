@@ -103,6 +103,18 @@ TEST_F(LibraryTest, FilesAndPixelsGetTheProbabilitiesOfPredict) {
   EXPECT_TRUE(differ) << "a network with the same predictions for all images shows nothing";
 }
 
+TEST_F(LibraryTest, ACalibratedCheckpointGivesTheProbabilitiesOfPredict) {
+  const auto before = predicted();
+  const Words words = {"eval", "run", "--calibrate", "--threads", "1"};
+  const Ended ended = run(words, work_.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  const auto expected = predicted();
+  EXPECT_NE(expected, before);
+  open(work_ / "run");
+  EXPECT_NE(std::string(stoker_preprocess_json(network_)).find("\"temperature\": "), std::string::npos);
+  for (size_t i = 0; i < kImages; ++i) expect_near(predictions_of(network_, contents_[i]), expected[i]);
+}
+
 TEST_F(LibraryTest, OpensBestOrLastAndCheckpoints) {
   const auto last = predicted({"--which", "last"});
   expect_near(predictions_of(open(work_ / "run", "last"), contents_[1]), last[1]);

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "simulated.h"
 #include "statistics/weighted_metrics.h"
@@ -205,6 +207,87 @@ TEST(ThresholdsTest, CurvesOfLabelsBeginWithAllOfThemThenTheMostFrequent) {
   EXPECT_EQ(curves[0].positives, 6);
   EXPECT_EQ(curves[1].label, 0) << "the first of equally frequent ones";
   EXPECT_TRUE(label_curves(binary_of({-1, 1}, {1, 1}), 20).empty());
+}
+
+/// `times` too sure: answers are drawn from the probabilities of outputs / times.
+EvaluatedSamples too_sure(TaskKind task, int64_t count, float times, uint64_t seed) {
+  core::Rng rng(seed, core::RngPurpose::probe, 5, 0);
+  EvaluatedSamples raw;
+  raw.task = task;
+  raw.columns = task == TaskKind::binary ? 1 : 4;
+  for (int64_t i = 0; i < count; ++i) {
+    raw.samples.push_back(i);
+    raw.loss.push_back(0);
+    std::vector<double> weights;
+    for (int64_t k = 0; k < raw.columns; ++k) {
+      const double logit = 1.5 * rng.normal();
+      weights.push_back(std::exp(logit));
+      raw.outputs.push_back(static_cast<float>(logit) * times);
+      if (task != TaskKind::multiclass) raw.truth.push_back(rng.chance(weights.back() / (1 + weights.back())) ? 1 : 0);
+    }
+    if (task != TaskKind::multiclass) continue;
+    double at = rng.uniform() * std::accumulate(weights.begin(), weights.end(), 0.0);
+    size_t truth = 0;
+    while (truth + 1 < weights.size() && at >= weights[truth]) at -= weights[truth++];
+    raw.truth_class.push_back(static_cast<int32_t>(truth));
+    raw.predicted_class.push_back(
+        static_cast<int32_t>(std::max_element(weights.begin(), weights.end()) - weights.begin()));
+    raw.in_top5.push_back(1);
+    raw.confidence.push_back(0);
+  }
+  return raw;
+}
+
+TEST(ProbabilityFitTest, FindsHowMuchTooSureOutputsAre) {
+  for (const TaskKind task : {TaskKind::multiclass, TaskKind::binary, TaskKind::multilabel}) {
+    for (const float times : {0.4f, 1.f, 3.f}) {
+      const EvaluatedSamples raw = too_sure(task, 20'000, times, 1);
+      const ProbabilityFit fit = fit_probabilities(raw);
+      EXPECT_NEAR(fit.temperature, times, 0.05 * times);
+      EXPECT_FALSE(fit.is_at_limit);
+      EXPECT_EQ(fit.threshold.size(), task == TaskKind::multilabel ? 4u : 1u);
+      const FitCheck check = check_fit(raw, 7);
+      EXPECT_EQ(check.fitted + check.judged, raw.count());
+      EXPECT_LT(check.after.ece, 2 * check.after.chance_ece);
+      if (times != 1.f) {
+        EXPECT_LT(check.after.ece, check.before.ece / 3);
+        EXPECT_LT(check.after.loss, check.before.loss);
+      }
+      EXPECT_EQ(check_fit(raw, 7).after.ece, check.after.ece) << "drawn by the seed alone";
+      EXPECT_NE(check_fit(raw, 8).after.ece, check.after.ece);
+    }
+  }
+}
+
+TEST(ProbabilityFitTest, ThresholdsHaveTheBestF1OfEachLabel) {
+  EvaluatedSamples raw = too_sure(TaskKind::multilabel, 400, 2, 3);
+  for (size_t i = 3; i < raw.truth.size(); i += 4) raw.truth[i] = 0;  // nobody has the last label
+  raw.threshold = {0.5, 0.5, 0.5, 0.25};
+  const ProbabilityFit fit = fit_probabilities(raw);
+  EXPECT_EQ(fit.threshold[3], 0.25) << "kept";
+  const auto f1_at = [&](size_t label, double threshold) {
+    double hits = 0, predicted = 0, actual = 0;
+    for (size_t i = label; i < raw.outputs.size(); i += 4) {
+      const bool is_predicted = 1 / (1 + std::exp(-double{raw.outputs[i]} / fit.temperature)) >= threshold;
+      hits += is_predicted && raw.truth[i] > 0 ? 1 : 0;
+      predicted += is_predicted ? 1 : 0;
+      actual += raw.truth[i];
+    }
+    return 2 * hits / (predicted + actual);
+  };
+  for (size_t label = 0; label < 3; ++label) {
+    for (double other = 0.005; other < 1; other += 0.005) {
+      EXPECT_GE(f1_at(label, fit.threshold[label]), f1_at(label, other) - 1e-9) << label << " " << other;
+    }
+  }
+}
+
+TEST(ProbabilityFitTest, WhereAllIsRightTheTemperatureIsAtItsLimit) {
+  EvaluatedSamples raw = too_sure(TaskKind::multiclass, 50, 1, 2);
+  raw.truth_class = raw.predicted_class;
+  const ProbabilityFit fit = fit_probabilities(raw);
+  EXPECT_TRUE(fit.is_at_limit);
+  EXPECT_NEAR(fit.temperature, 0.05, 1e-9);
 }
 
 TEST(ThresholdsTest, OfOneClassAloneThereIsNone) {

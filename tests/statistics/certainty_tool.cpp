@@ -51,7 +51,7 @@ bool answer_case() {
   EvaluatedSamples samples;
   stoker::statistics::BootstrapSettings settings;
   int64_t rows = 0;
-  std::cin >> samples.columns >> samples.threshold >> rows >> settings.resamples;
+  std::cin >> samples.columns >> samples.threshold.front() >> rows >> settings.resamples;
   for (const auto& [known, kind] : stoker::config::task_choices()) {
     if (known == task) samples.task = kind;
   }

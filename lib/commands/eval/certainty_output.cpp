@@ -186,9 +186,10 @@ core::Json curves_json(const statistics::EvaluatedSamples& samples, const std::v
   const auto short_number = [](double value) { return std::stod(format("{:.5g}", value)); };
   const bool has_numbers = config::has_scaled_targets(samples.task);
   const bool has_labels = !has_numbers && samples.task != config::TaskKind::multiclass;
-  Json json = {{"threshold", has_labels ? Json(samples.threshold) : Json(nullptr)},
-               {"labels", Json::array()},
-               {"targets", Json::array()}};
+  Json json = {
+      {"threshold", has_labels && samples.threshold.size() == 1 ? Json(samples.threshold.front()) : Json(nullptr)},
+      {"labels", Json::array()},
+      {"targets", Json::array()}};
   if (has_labels) {
     for (const statistics::LabelCurve& curve : statistics::label_curves(samples, kMostLabels)) {
       const std::string name =

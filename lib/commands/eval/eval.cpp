@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "commands/eval/certainty_output.h"
 #include "commands/eval/evaluate_together.h"
@@ -17,6 +19,8 @@
 #include "core/system/file.h"
 #include "data/dataset/file_source.h"
 #include "data/open_datasets.h"
+#include "engine/files/checkpoint_files.h"
+#include "engine/saved/saved_model.h"
 #include "engine/task/evaluate.h"
 #include "observe/observers/progress.h"
 #include "statistics/certainty.h"
@@ -109,6 +113,111 @@ Sureness sureness_of(const Context& context, const EvalFlags& flags, const Joine
   return sureness;
 }
 
+/// What --calibrate fits: the outputs of the network as they are, of all classes.
+class RawOutputs {
+ public:
+  explicit RawOutputs(const LoadedModel& loaded)
+      : has_classes_(loaded.options().data.task == config::TaskKind::multiclass),
+        gathered_(spec_of(loaded), *loaded.task) {}
+
+  void add(const torch::Tensor& outputs, const data::Batch& batch) {
+    gathered_.add(outputs, batch);
+    if (!has_classes_) return;
+    const torch::Tensor host = outputs.to(torch::kCPU, at::kFloat).contiguous();
+    logits_.insert(logits_.end(), host.data_ptr<float>(), host.data_ptr<float>() + host.numel());
+  }
+  statistics::EvaluatedSamples samples() {
+    statistics::EvaluatedSamples samples = gathered_.samples();
+    if (has_classes_) samples.outputs = std::move(logits_);
+    return samples;
+  }
+
+ private:
+  /// As before any calibration, so that a second one finds the same.
+  static engine::TaskSpec spec_of(const LoadedModel& loaded) {
+    engine::TaskSpec spec = task_spec(loaded.options());
+    const bool is_calibrated = spec.options.temperature != 1 || spec.options.threshold.size() > 1;
+    spec.options.temperature = 1;
+    if (is_calibrated) spec.options.threshold = {0.5};
+    return spec;
+  }
+
+  const bool has_classes_;
+  engine::GatheredSamples gathered_;
+  std::vector<float> logits_;
+};
+
+/// Throws where --calibrate makes no sense. Returns the lock of the run whose checkpoint is changed; null: it is in
+/// none.
+std::unique_ptr<core::LockFile> prepare_calibration(const EvalFlags& flags, const LoadedModel& loaded) {
+  constexpr int64_t kFewest = 10, kMostOutputs = int64_t{1} << 29;
+  const config::ResolvedDataOptions& data = loaded.options().data;
+  const int64_t images = loaded.source->size();
+  const auto refuse = [](ErrorKind kind, const std::string& what, const std::string& hint) {
+    throw Error(kind, "--calibrate: " + what, hint);
+  };
+  if (config::has_scaled_targets(data.task)) {
+    refuse(ErrorKind::config, format("task {} has no probabilities", config::task_name(data.task)), "leave it out");
+  }
+  if (!loaded.record) {
+    refuse(ErrorKind::data, format("{} has no preprocess.json: an older program wrote it", loaded.saved.path),
+           "run the training command with one more --epochs: the next checkpoint has one");
+  }
+  if (flags.data.empty() && flags.split == data.train_split) {
+    refuse(ErrorKind::usage,
+           format("split '{}' was trained on: its probabilities look better than they are", flags.split),
+           "leave --split out, or name data that the network has not seen");
+  }
+  if (images < kFewest) {
+    refuse(ErrorKind::data, format("{} are too few", core::counted(images, "image")), "name a larger split");
+  }
+  if (images * loaded.task->num_outputs() > kMostOutputs) {
+    refuse(ErrorKind::out_of_memory,
+           format("{} outputs of {} images do not fit", loaded.task->num_outputs(), core::count_text(images)),
+           "name data with fewer images");
+  }
+  const std::filesystem::path folder = std::filesystem::canonical(loaded.saved.path).parent_path();
+  if (folder.filename() != "checkpoints") return nullptr;
+  auto lock = std::make_unique<core::LockFile>((folder.parent_path() / ".lock").string(), "run directory",
+                                               "calibrate when the training has ended");
+  engine::CheckpointFiles(folder.string()).prepare();
+  return lock;
+}
+
+/// Fits, stores, and returns the figures.
+core::Json calibrate(const LoadedModel& loaded, const statistics::EvaluatedSamples& raw) {
+  const statistics::FitCheck check = statistics::check_fit(raw, loaded.options().train.seed);
+  const statistics::ProbabilityFit fit = statistics::fit_probabilities(raw);
+  config::Preprocessing record = *loaded.record;
+  record.temperature = fit.temperature;
+  record.threshold = fit.threshold;
+  engine::replace_in_checkpoint(loaded.saved.path, engine::kPreprocessFile, core::json_page(config::to_json(record)));
+  const bool has_labels = raw.task != config::TaskKind::multiclass;
+  core::log_info(
+      "calibrated   temperature {:.4g}; held-out images: ECE {:.2f} -> {:.2f} points (perfectly calibrated: up to "
+      "{:.2f}), loss {:.4f} -> {:.4f}{}",
+      fit.temperature, 100 * check.before.ece, 100 * check.after.ece, 100 * check.after.chance_ece, check.before.loss,
+      check.after.loss, has_labels ? format(", f1 {:.4f} -> {:.4f}", check.before.f1, check.after.f1) : "");
+  core::log_info("             fitted to {} images and judged on {} others; stored in {}/{}: fitted to all {}",
+                 check.fitted, check.judged, core::printable(loaded.saved.path), engine::kPreprocessFile, raw.count());
+  if (fit.is_at_limit) {
+    core::log_warning(
+        "the temperature is at its limit: (nearly) all of these images are right, or outputs say nothing");
+  }
+  const auto figures = [&](const statistics::FitCheck::Figures& of) {
+    core::Json json = {{"ece", of.ece}, {"chance_ece", of.chance_ece}, {"loss", of.loss}};
+    if (has_labels) json["f1"] = of.f1;
+    return json;
+  };
+  core::Json json = {{"temperature", fit.temperature},
+                     {"fitted", check.fitted},
+                     {"judged", check.judged},
+                     {"before", figures(check.before)},
+                     {"after", figures(check.after)}};
+  if (has_labels) json["threshold"] = fit.threshold;
+  return json;
+}
+
 core::Json figures_json(const LoadedModel& loaded, const Sureness& sureness) {
   core::Json json = certainty_json(sureness.certainty, label_names(loaded));
   json["checkpoint"] = core::printable(loaded.saved.path);
@@ -159,7 +268,8 @@ bool belongs_to_report(const std::string& folder, const std::string& run) {
 
 /// Everything as files of a folder.
 void write_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine::EvalReport& report,
-                   const Sureness& sureness, const statistics::EvaluatedSamples& samples, const ImageTable& images) {
+                   const core::Json& figures, const Sureness& sureness, const statistics::EvaluatedSamples& samples,
+                   const ImageTable& images) {
   const std::string& folder = flags.output;
   core::make_directories(folder);
   std::string written;
@@ -169,7 +279,7 @@ void write_figures(const EvalFlags& flags, const LoadedModel& loaded, const engi
   };
   write("images.csv", images.text());
   for (const engine::ResultTable& result : report.tables) write(result.name + ".csv", table_csv(result));
-  write("certainty.json", core::json_page(figures_json(loaded, sureness)));
+  write("certainty.json", core::json_page(figures));
   write("curves.json", core::json_line(curves_json(samples, label_names(loaded))) + "\n");
   if (sureness.certainty.calibration) write("reliability.csv", reliability_csv(*sureness.certainty.calibration));
   core::log_info("written: {}", written);
@@ -193,9 +303,13 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
   columns.logits = flags.logits;
   const std::unique_ptr<ImageTable> table = image_table(loaded, columns);
   engine::GatheredSamples gathered(task_spec(options), *loaded.task);
+  RawOutputs raw(loaded);
+  std::unique_ptr<core::LockFile> lock;
+  if (flags.calibrate && ranks.is_root()) lock = prepare_calibration(flags, loaded);
   const auto visit = [&](const data::Batch& batch, const torch::Tensor& outputs) {
     if (!ranks.is_root()) return;
     gathered.add(outputs, batch);
+    if (flags.calibrate) raw.add(outputs, batch);
     if (!flags.output.empty()) add_results(loaded, batch, outputs, *table);
   };
   const auto predict_all = [&](const engine::BatchVisitor& add) {
@@ -215,9 +329,11 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
                            report.value_of(metric)};
   if (!ranks.is_root()) return outcome;
   log_figures(flags, loaded, report, sureness);
-  if (!flags.output.empty()) write_figures(flags, loaded, report, sureness, gathered.samples(), *table);
+  core::Json figures = figures_json(loaded, sureness);
+  if (flags.calibrate) figures["calibrated"] = calibrate(loaded, raw.samples());
+  if (!flags.output.empty()) write_figures(flags, loaded, report, figures, sureness, gathered.samples(), *table);
   if (flags.json) {
-    write_result("-", core::json_page(figures_json(loaded, sureness)));
+    write_result("-", core::json_page(figures));
   } else if (flags.output.empty()) {
     write_result("-", table_csv(report.tables.front()));
   }

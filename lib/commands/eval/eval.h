@@ -16,6 +16,7 @@ struct EvalFlags {
   int64_t resamples = 2000;    ///< of the bootstrap; 0: no intervals
   bool logits = false;
   bool json = false;
+  bool calibrate = false;  ///< the checkpoint gets a temperature and thresholds
 };
 
 [[gnu::weak]] Outcome evaluate(const Context& context, const EvalFlags& flags);
@@ -50,6 +51,10 @@ inline Command eval_command() {
       config::flag("resamples", "N",
                    "Bootstrap resamples for the confidence intervals (default: 2000); 0: no intervals.",
                    flags->resamples, 0, 1'000'000),
+      config::flag("calibrate",
+                   "Fits a temperature and, for labels, thresholds to the split, stores them in the checkpoint's "
+                   "preprocess.json, and prints the calibration error on held-out images before and after.",
+                   flags->calibrate),
       config::flag("logits", "Writes the network's raw outputs as well.", flags->logits),
       config::flag("json", "Prints the figures as JSON on standard output.", flags->json)};
   command.takes = takes_eval;

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <utility>
 
+#include "config/task_facts.h"
 #include "core/format.h"
 #include "core/text/csv.h"
 #include "core/text/json.h"
@@ -23,8 +23,8 @@ std::string number(double value) { return core::format("{:.9g}", value); }
 /// The largest score has the best class.
 class ClassTable : public ImageTable {
  public:
-  ClassTable(std::vector<std::string> class_names, const TableColumns& wanted)
-      : ImageTable(wanted), class_names_(std::move(class_names)) {
+  ClassTable(std::vector<std::string> class_names, double temperature, const TableColumns& wanted)
+      : ImageTable(wanted), class_names_(std::move(class_names)), temperature_(temperature) {
     add_column("path", kText);
     if (wanted.truth) add_column("true", kText);
     for (size_t rank = 1; rank <= shown(); ++rank) {
@@ -49,8 +49,10 @@ class ClassTable : public ImageTable {
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
     const double best = logits[order.front()];
     double sum = 0;  // of softmax's denominator, scaled by the largest term
-    for (size_t k = 0; k < classes; ++k) sum += std::exp(double{logits[k]} - best);
-    const auto probability = [&](size_t k) { return number(std::exp(double{logits[k]} - best) / sum); };
+    for (size_t k = 0; k < classes; ++k) sum += std::exp((double{logits[k]} - best) / temperature_);
+    const auto probability = [&](size_t k) {
+      return number(std::exp((double{logits[k]} - best) / temperature_) / sum);
+    };
     std::vector<std::string> cells = {result.path};
     if (wanted().truth) cells.push_back(class_names_[static_cast<size_t>(result.label)]);
     for (size_t rank = 0; rank < shown(); ++rank) {
@@ -66,13 +68,16 @@ class ClassTable : public ImageTable {
   size_t shown() const { return std::min(class_names_.size(), static_cast<size_t>(wanted().top_k)); }
 
   const std::vector<std::string> class_names_;
+  const double temperature_;
 };
 
 /// The probability of class 1 reaches the threshold or not.
 class BinaryTable : public ImageTable {
  public:
-  BinaryTable(std::vector<std::string> class_names, double threshold, const TableColumns& wanted)
-      : ImageTable(wanted), class_names_(std::move(class_names)), least_logit_(std::log(threshold / (1 - threshold))) {
+  BinaryTable(std::vector<std::string> class_names, double threshold, double temperature, const TableColumns& wanted)
+      : ImageTable(wanted),
+        class_names_(std::move(class_names)),
+        least_logit_(temperature * std::log(threshold / (1 - threshold))) {
     add_column("path", kText);
     if (wanted.truth) add_column("true", kText);
     add_column("class", kText);
@@ -95,12 +100,13 @@ class BinaryTable : public ImageTable {
   const double least_logit_;
 };
 
-/// A number per target. `threshold`: of probabilities, from which on a label is named; none: targets are numbers.
+/// A number per target. `threshold`: of probabilities, from which on a label is named, one or one each; empty: targets
+/// are numbers.
 class NumberTable : public ImageTable {
  public:
   NumberTable(const std::vector<std::string>& names, const std::vector<std::string>& output_names,
-              std::optional<double> threshold, const TableColumns& wanted)
-      : ImageTable(wanted), names_(names), outputs_(output_names.size()), threshold_(threshold) {
+              std::vector<double> threshold, const TableColumns& wanted)
+      : ImageTable(wanted), names_(names), outputs_(output_names.size()), threshold_(std::move(threshold)) {
     add_column("path", kText);
     for (const std::string& name : names) {
       if (wanted.truth) add_column("true_" + name, kNumber);
@@ -124,12 +130,12 @@ class NumberTable : public ImageTable {
   }
 
  private:
-  bool names_labels() const { return threshold_ && !wanted().truth; }
+  bool names_labels() const { return !threshold_.empty() && !wanted().truth; }
   /// As lists of tags are read, with | between; of JSON with what no name holds.
   std::string labels_of(const float* probabilities) const {
     std::string labels;
     for (size_t i = 0; i < names_.size(); ++i) {
-      if (double{probabilities[i]} < *threshold_) continue;
+      if (double{probabilities[i]} < config::threshold_of(threshold_, i)) continue;
       labels += (labels.empty() ? "" : wanted().json ? kBetweenTexts : "|") + names_[i];
     }
     return labels;
@@ -137,10 +143,32 @@ class NumberTable : public ImageTable {
 
   const std::vector<std::string> names_;
   size_t outputs_;  ///< 0: raw outputs are not wanted
-  std::optional<double> threshold_;
+  std::vector<double> threshold_;
+};
+
+class FeatureTable : public ImageTable {
+ public:
+  FeatureTable(int64_t features, const TableColumns& wanted) : ImageTable(wanted), features_(features) {
+    add_column("path", kText);
+    for (int64_t i = 0; i < features; ++i) add_column(core::format("feature_{}", i), kNumber);
+    end_columns();
+  }
+
+  void add(const ImageResult& result) override {
+    std::vector<std::string> cells = {result.path};
+    for (int64_t i = 0; i < features_; ++i) cells.push_back(number(result.outputs[i]));
+    add_row(cells);
+  }
+
+ private:
+  const int64_t features_;
 };
 
 }  // namespace
+
+std::unique_ptr<ImageTable> make_feature_table(int64_t features, const TableColumns& wanted) {
+  return std::make_unique<FeatureTable>(features, wanted);
+}
 
 void ImageTable::add_column(const std::string& name, Kind kind) {
   if (!wanted_.json) {
@@ -184,9 +212,11 @@ void ImageTable::add_row(std::vector<std::string> cells, const std::string& erro
 
 std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const std::vector<std::string>& names,
                                              int64_t outputs, const TableColumns& wanted) {
-  if (task.kind == config::TaskKind::multiclass) return std::make_unique<ClassTable>(names, wanted);
+  if (task.kind == config::TaskKind::multiclass) {
+    return std::make_unique<ClassTable>(names, task.options.temperature, wanted);
+  }
   if (task.kind == config::TaskKind::binary) {
-    return std::make_unique<BinaryTable>(names, task.options.threshold, wanted);
+    return std::make_unique<BinaryTable>(names, task.options.threshold.front(), task.options.temperature, wanted);
   }
   std::vector<std::string> output_names;
   for (int64_t i = 0; wanted.logits && i < outputs; ++i) {
@@ -194,8 +224,8 @@ std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const
                                                                      : core::format("output_{}", i));
   }
   const bool has_labels = task.kind == config::TaskKind::multilabel;
-  return std::make_unique<NumberTable>(names, output_names,
-                                       has_labels ? std::optional(task.options.threshold) : std::nullopt, wanted);
+  return std::make_unique<NumberTable>(names, output_names, has_labels ? task.options.threshold : std::vector<double>(),
+                                       wanted);
 }
 
 std::string table_csv(const engine::ResultTable& table) {

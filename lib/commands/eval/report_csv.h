@@ -72,6 +72,9 @@ class ImageTable {
 std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const std::vector<std::string>& names,
                                              int64_t outputs, const TableColumns& wanted);
 
+/// path,feature_0,feature_1...: `features` outputs, whatever they are.
+std::unique_ptr<ImageTable> make_feature_table(int64_t features, const TableColumns& wanted);
+
 /// A row per class or target; undefined figures are left empty.
 std::string table_csv(const engine::ResultTable& table);
 

@@ -39,6 +39,7 @@ Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::
   if (!record.taken_as_is) record.input_range = data.input_range;
   record.mean = data.mean;
   record.std = data.std;
+  record.temperature = options.task.temperature;
   record.threshold = options.task.threshold;
   if (has_scaled_targets(data.task)) {
     record.target_mean = options.task.target_mean;
@@ -126,7 +127,8 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
                                               std::to_string(record.frame_stride));
   setter.set(options.augment.eval_crop, record.crop == EvalCrop::center ? "center" : "none");
   setter.set(options.augment.crop_pct, number_text(record.crop_pct));
-  setter.set(options.task.threshold, number_text(record.threshold));
+  setter.set(options.task.threshold, list_value_text(record.threshold));
+  setter.set(options.task.temperature, number_text(record.temperature));
   if (!record.target_mean.empty()) setter.set(options.task.target_mean, list_value_text(record.target_mean));
   if (!record.target_scale.empty()) setter.set(options.task.target_scale, list_value_text(record.target_scale));
   setter.set(options.task.pose_head,
@@ -140,18 +142,33 @@ namespace {
 
 using core::Json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr const char* kFilter = "bilinear";
 
 const char* channel_order(int64_t channels) { return channels == 3 ? "RGB" : channels == 1 ? "gray" : "as stored"; }
 
 const char* names_key(TaskKind task) { return is_numeric_task(task) ? "target_names" : "class_names"; }
 
+Json probabilities_json(const Preprocessing& record) {
+  Json json = {{"rule", record.task == TaskKind::multiclass ? "softmax" : "sigmoid"}};
+  const std::vector<double>& thresholds = record.threshold;
+  if (record.task != TaskKind::multiclass) {
+    json["threshold"] = thresholds.size() == 1 ? Json(thresholds.front()) : Json(thresholds);
+  }
+  if (record.temperature != 1) json["temperature"] = record.temperature;
+  return json;
+}
+
+/// Readers of version 1 know of one threshold and of no temperature.
+int version_of(const Preprocessing& record) {
+  return record.temperature != 1 || record.threshold.size() > 1 ? kVersion : 1;
+}
+
 Json predictions_json(const Preprocessing& record) {
   switch (record.task) {
-    case TaskKind::multiclass: return {{"rule", "softmax"}};
+    case TaskKind::multiclass:
     case TaskKind::binary:
-    case TaskKind::multilabel: return {{"rule", "sigmoid"}, {"threshold", record.threshold}};
+    case TaskKind::multilabel: return probabilities_json(record);
     case TaskKind::regression:
     case TaskKind::head_pose: break;
   }
@@ -223,7 +240,15 @@ void read_predictions(const Json& json, const Reader& reader, Preprocessing& rec
     record.pose_bins = reader.positive(json, "bins");
     json.at("range").get_to(record.pose_range);
   }
-  if (json.contains("threshold")) json.at("threshold").get_to(record.threshold);
+  if (json.contains("threshold")) {
+    const Json& threshold = json.at("threshold");
+    record.threshold =
+        threshold.is_array() ? threshold.get<std::vector<double>>() : std::vector{threshold.get<double>()};
+  }
+  if (json.contains("temperature")) json.at("temperature").get_to(record.temperature);
+  if (!(record.temperature > 0 && std::isfinite(record.temperature))) {
+    reader.refuse(core::format("temperature is {}", record.temperature));
+  }
   if (has_scaled_targets(record.task)) {
     json.at("scale").get_to(record.target_scale);
     json.at("mean").get_to(record.target_mean);
@@ -247,6 +272,8 @@ void require_per_target(const char* key, const std::vector<double>& values, cons
 void require_sizes(const Preprocessing& record, const Reader& reader) {
   const auto names = static_cast<int64_t>(record.names.size()), outputs = record.num_classes;
   if (names > outputs) reader.refuse("there are more names than outputs");
+  if (record.threshold.empty()) reader.refuse("threshold has no value");
+  require_per_target("threshold", record.threshold, record, reader);
   require_per_target("scale", record.target_scale, record, reader);
   require_per_target("mean", record.target_mean, record, reader);
   if (record.mean.size() != record.std.size()) reader.refuse("mean and std differ in size");
@@ -277,7 +304,7 @@ Json to_json(const Preprocessing& record) {
   Json resize = {{"rule", centered ? "short-side" : "squash"}, {"filter", kFilter}, {"antialias", true}};
   if (centered) resize["short_side"] = record.resized_short_side();
   Json json = {{"format", "stoker-preprocess"},
-               {"version", kVersion},
+               {"version", version_of(record)},
                {"task", task_name(record.task)},
                {"num_classes", record.num_classes},
                {names_key(record.task), record.names},
@@ -294,7 +321,7 @@ Preprocessing preprocessing_from_json(const Json& json, const std::string& path)
   Preprocessing record;
   try {
     reader.expect(json, "format", "stoker-preprocess");
-    reader.expect(json, "version", kVersion);
+    if (json.at("version") != 1) reader.expect(json, "version", kVersion);
     record.task = reader.choice<TaskKind>(json, "task", task_choices());
     record.num_classes = reader.positive(json, "num_classes");
     json.at(names_key(record.task)).get_to(record.names);

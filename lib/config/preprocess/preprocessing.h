@@ -35,8 +35,9 @@ struct Preprocessing {
   std::vector<double> input_range;  ///< of images with more than 8 bits: the numbers of black and white; empty: all
   std::vector<double> mean, std;    ///< per channel; of bytes divided by 255, of floats as they are
 
-  // The meaning of the outputs: softmax, sigmoid, or output * scale + mean.
-  double threshold = 0.5;                         ///< binary, multilabel: probability from which a label is predicted
+  // The meaning of the outputs: softmax or sigmoid of output / temperature, or output * scale + mean.
+  double temperature = 1;
+  std::vector<double> threshold{0.5};             ///< binary, multilabel: from which a label is predicted; one or each
   std::vector<double> target_mean, target_scale;  ///< one value or one per target; empty for classes
   PoseHead pose_head = PoseHead::direct;
   int64_t pose_bins = 66;

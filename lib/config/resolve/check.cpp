@@ -136,8 +136,9 @@ void check_training(const ResolvedOptions& options, RuleBook& rules) {
                 "keep-every counts epochs or updates, as in 10e or 5000u");
   rules.require(options.run.average_last == 0 || is_count(options.run.save_every),
                 "average-last needs checkpoints that do not depend on the clock: save-every 1e or 2000u");
-  rules.require(options.data.val_fraction > 0 || options.data.group == kNoGroups,
-                "group keeps groups on one side of val-fraction: set val-fraction, such as 0.1");
+  const bool has_folds = options.data.val_split && options.data.val_split->rfind("fold:", 0) == 0;
+  rules.require(options.data.val_fraction > 0 || has_folds || options.data.group == kNoGroups,
+                "group keeps groups on one side of val-fraction or of folds: set val-fraction, such as 0.1");
   rules.require(options.data.val_fraction == 0 || !options.data.val_split,
                 "val-fraction and val-split both set what to evaluate on: leave one of them out");
 }
@@ -215,6 +216,8 @@ void check_task_data(const ResolvedOptions& options, const DataFacts& data, Rule
                   core::format("num-classes is {}, but the data has {} targets", outputs, data.num_classes));
   }
   check_per_target("pos-weight", options.task.pos_weight, task == TaskKind::binary ? 1 : outputs, rules);
+  check_per_target("threshold", options.task.threshold, task == TaskKind::multilabel ? outputs : 1, rules);
+  rules.require(!options.task.threshold.empty(), "threshold has no value");
   check_per_target("target-mean", options.task.target_mean, outputs, rules);
   check_per_target("target-scale", options.task.target_scale, outputs, rules);
 }

@@ -69,7 +69,8 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add("group", o.group, text_codec("COLUMN|REGEX|near-duplicates", false))
       .value_in_older_runs(kNoGroups)
       .help(
-          "With val-fraction: keep groups of images on one side, and the share of each class as far as they allow: "
+          "With val-fraction or folds: keep groups of images on one side, and the share of each class as far as they "
+          "allow: "
           "those with one value in a column of the CSV list, those whose path has one match of a regular expression, "
           "or "
           "of its first parentheses, or near duplicates. Set it where patients, scenes or videos have several images.")
@@ -375,12 +376,16 @@ void declare_classes(Declaration& d, OptionsOf<Pick>& o) {
       .help(
           "binary, multilabel: factor of the loss of positives, one or one per label; auto: negatives / positives. Use "
           "auto where positives are rare.");
-  d.add("threshold", o.task.threshold, number_codec({0, 1, true, true}))
+  d.add("threshold", o.task.threshold, list_codec({0, 1, true, true}, ""))
+      .several()
       .unit("probability")
       .help(
-          "binary, multilabel: probability from which a label counts as positive. Raise it where false alarms cost "
-          "more "
-          "than misses; metrics without ranking depend on it.")
+          "binary, multilabel: probability from which a label counts as positive, one or one per label. Raise it where "
+          "false alarms cost more than misses; metrics without ranking depend on it.")
+      .used_in_inference();
+  d.add("temperature", o.task.temperature, number_codec(kAboveZero))
+      .value_in_older_runs("1")
+      .help("Outputs are divided by it before they become probabilities. eval --calibrate finds and stores it.")
       .used_in_inference();
 }
 

@@ -27,6 +27,7 @@ using core::format;
 constexpr int64_t kFormatVersion = 1;
 constexpr uint64_t kMaxManifestBytes = 16 << 20;
 constexpr const char* kManifest = "manifest.json";
+constexpr const char* kAsSaved = "as_saved";  // of the manifest's extra: records of files that were replaced since
 constexpr const char* kStepPrefix = "step-";
 constexpr const char* kTemporaryPrefix = ".tmp-";
 constexpr const char* kAsidePrefix = "superseded-step-";
@@ -39,10 +40,11 @@ int64_t updates_of(const std::string& name) {
   return std::atoll(name.c_str() + prefix.size());
 }
 
+core::Json record_json(const FileRecord& record) { return {{"bytes", record.bytes}, {"xxh3_128", record.digest}}; }
+
 std::string manifest_text(const Manifest& manifest) {
   core::Json files = core::Json::object();
-  for (const auto& [name, record] : manifest.files)
-    files[name] = {{"bytes", record.bytes}, {"xxh3_128", record.digest}};
+  for (const auto& [name, record] : manifest.files) files[name] = record_json(record);
   const core::Json json = {
       {"format", kFormatVersion}, {"updates", manifest.updates}, {"files", files}, {"extra", manifest.extra}};
   return core::json_page(json);
@@ -60,6 +62,10 @@ int64_t count_of(const core::Json& value, const std::string& path) {
     broken(path, "its manifest has a number that is not a count");
   }
   return value.get<int64_t>();
+}
+
+FileRecord record_of(const core::Json& json, const std::string& path) {
+  return {count_of(json.at("bytes"), path), json.at("xxh3_128").get<std::string>()};
 }
 
 /// Keys of the manifest are files of the checkpoint's own folder, and of nowhere else.
@@ -80,7 +86,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
       if (!is_file_name(name)) {
         broken(path, "its manifest names a file outside the checkpoint: " + core::printable(name));
       }
-      manifest.files[name] = {count_of(record.at("bytes"), path), record.at("xxh3_128").get<std::string>()};
+      manifest.files[name] = record_of(record, path);
     }
     return manifest;
   } catch (const core::Json::exception& error) {
@@ -116,6 +122,22 @@ void verify_file(const std::string& checkpoint, const std::string& name, const F
            format("{} is truncated or longer: it has {} bytes, the manifest lists {}", shown, bytes, record.bytes));
   }
   if (hasher.hex() != record.digest) broken(checkpoint, shown + " is damaged: its digest differs from the manifest's");
+}
+
+void copy_file(const std::string& from, const std::string& to, core::FileSystem& files) {
+  std::unique_ptr<core::File> file;
+  const auto require_read = [&](int error_number) {
+    if (error_number != 0) throw core::errno_error(error_number, "read", core::printable(from), ErrorKind::io);
+  };
+  require_read(files.open(from, core::Links::refuse, file));
+  core::CheckedWriter writer(to, files);
+  std::vector<char> block(1 << 20);
+  uint64_t got = 0;
+  do {
+    require_read(file->read(block.data(), block.size(), got));
+    writer.write(block.data(), got);
+  } while (got > 0);
+  writer.finish();
 }
 
 /// A new file must read back as it was written: if not, the storage failed, not the content.
@@ -173,7 +195,35 @@ Manifest read_manifest(const std::string& path, core::FileSystem& files) {
 }
 
 std::string checkpoint_digest(const std::string& path, core::FileSystem& files) {
-  return core::hash_hex(core::read_file(path + "/" + kManifest, kMaxManifestBytes, files));
+  const std::string text = core::read_file(path + "/" + kManifest, kMaxManifestBytes, files);
+  if (text.find(kAsSaved) == std::string::npos) return core::hash_hex(text);
+  Manifest manifest = parse_manifest(text, path);
+  try {
+    const core::Json replaced = manifest.extra.value(kAsSaved, core::Json::object());
+    for (const auto& [name, record] : replaced.items()) manifest.files[name] = record_of(record, path);
+    manifest.extra.erase(kAsSaved);
+  } catch (const core::Json::exception& error) {
+    broken(path, std::string("its manifest was not written by this program: ") + error.what());
+  }
+  return core::hash_hex(manifest_text(manifest));
+}
+
+void replace_in_checkpoint(const std::string& path, const std::string& name, std::string_view content,
+                           core::FileSystem& files) {
+  const fs::path folder = fs::canonical(path);  // best and last are links
+  const Manifest before = verify_checkpoint(folder.string(), files);
+  core::Json extra = before.extra;
+  core::Json& as_saved = extra[kAsSaved];
+  if (!as_saved.contains(name)) as_saved[name] = record_json(before.files.at(name));
+  const auto fill = [&](const std::string& made) {
+    std::map<std::string, FileRecord> records = before.files;
+    for (const auto& [file, record] : before.files) {
+      if (file != name) copy_file(folder.string() + "/" + file, made + "/" + file, files);
+    }
+    records[name] = write_checkpoint_file(made + "/" + name, content, files);
+    return records;
+  };
+  CheckpointFiles(folder.parent_path().string(), files).commit(before.updates, fill, extra, folder.filename().string());
 }
 
 Manifest verify_checkpoint(const std::string& path, core::FileSystem& files) {

@@ -84,9 +84,14 @@ Manifest read_manifest(const std::string& path, core::FileSystem& files = core::
 /// Reads the manifest of a checkpoint folder and checks every file's size and digest. Throws Error{data} (or no_input)
 /// that names the file and what is wrong with it; permission, os or io when the file cannot be read.
 Manifest verify_checkpoint(const std::string& path, core::FileSystem& files = core::posix_file_system());
-/// XXH3-128, hexadecimal, of a checkpoint's manifest, which has the digests of all its files. Throws as
+/// XXH3-128, hexadecimal, of a checkpoint's manifest as it was saved, which has the digests of all its files. Throws as
 /// read_manifest().
 std::string checkpoint_digest(const std::string& path, core::FileSystem& files = core::posix_file_system());
+/// Replaces a file of the checkpoint folder `path` and its manifest in one step. The manifest keeps the record of the
+/// file that was saved: checkpoint_digest() stays. The lock of its run is held. Throws as verify_checkpoint() and
+/// commit().
+void replace_in_checkpoint(const std::string& path, const std::string& name, std::string_view content,
+                           core::FileSystem& files = core::posix_file_system());
 /// Writes a file durably and returns its record.
 FileRecord write_checkpoint_file(const std::string& path, std::string_view content,
                                  core::FileSystem& files = core::posix_file_system());

@@ -124,7 +124,7 @@ void GatheredSamples::add(const torch::Tensor& outputs, const data::Batch& batch
   } else if (config::has_scaled_targets(spec_.kind)) {
     add_numbers(task_.predictions(outputs), batch.targets);
   } else {
-    add_numbers(outputs, label_truth(spec_.kind, batch));
+    add_numbers(tempered(outputs, spec_.options.temperature), label_truth(spec_.kind, batch));
   }
 }
 
@@ -134,7 +134,7 @@ void GatheredSamples::add_classes(const torch::Tensor& outputs, const torch::Ten
   const int64_t k = std::min<int64_t>(5, outputs.size(1));
   const torch::Tensor best = std::get<1>(outputs.topk(k, /*dim=*/1));  // as evaluation has it
   append((best == labels.unsqueeze(1)).any(1).to(at::kByte), samples_.in_top5);
-  append(outputs.softmax(1).amax(1).to(at::kFloat), samples_.confidence);
+  append(tempered(outputs, spec_.options.temperature).softmax(1).amax(1).to(at::kFloat), samples_.confidence);
 }
 
 void GatheredSamples::add_numbers(const torch::Tensor& predictions, const torch::Tensor& truth) {

@@ -2,6 +2,7 @@
 // Labels that an image has or not, one logit each: mean over the labels of the cross entropy of their sigmoids, or of
 // another loss. Any of several, or one, which decides between two classes: the logit is that of class 1.
 #include <cmath>
+#include <utility>
 
 #include "engine/task/metrics.h"
 #include "engine/task/task.h"
@@ -37,10 +38,11 @@ ResultTable confusion_table(const ClassCounts& positive, int64_t images, const s
 
 class BinaryMetrics : public EvalMetrics {
  public:
-  explicit BinaryMetrics(double threshold) : threshold_(threshold) {}
+  BinaryMetrics(std::vector<double> threshold, double temperature)
+      : threshold_(std::move(threshold)), temperature_(temperature) {}
 
   void add(const torch::Tensor& outputs, const data::Batch& batch) override {
-    rows_.add(outputs, label_truth(TaskKind::binary, batch));
+    rows_.add(tempered(outputs, temperature_), label_truth(TaskKind::binary, batch));
   }
 
   std::vector<Metric> read() const override {
@@ -64,15 +66,19 @@ class BinaryMetrics : public EvalMetrics {
   }
 
  private:
-  double threshold_;
+  const std::vector<double> threshold_;
+  const double temperature_;
   GatheredRows rows_;
 };
 
 class MultilabelMetrics : public EvalMetrics {
  public:
-  MultilabelMetrics(int64_t labels, double threshold) : labels_(labels), threshold_(threshold) {}
+  MultilabelMetrics(int64_t labels, std::vector<double> threshold, double temperature)
+      : labels_(labels), threshold_(std::move(threshold)), temperature_(temperature) {}
 
-  void add(const torch::Tensor& outputs, const data::Batch& batch) override { rows_.add(outputs, batch.targets); }
+  void add(const torch::Tensor& outputs, const data::Batch& batch) override {
+    rows_.add(tempered(outputs, temperature_), batch.targets);
+  }
 
   std::vector<Metric> read() const override {
     const LabelResults results = label_results(rows_, labels_, threshold_);
@@ -113,7 +119,8 @@ class MultilabelMetrics : public EvalMetrics {
   }
 
   int64_t labels_;
-  double threshold_;
+  const std::vector<double> threshold_;
+  const double temperature_;
   GatheredRows rows_;
 };
 
@@ -124,7 +131,8 @@ class LabelTask : public Task {
         labels_(spec.kind == TaskKind::binary ? 1 : spec.num_classes),
         loss_(spec.options.loss),
         label_smoothing_(spec.label_smoothing),
-        threshold_(spec.options.threshold) {
+        threshold_(spec.options.threshold),
+        temperature_(spec.options.temperature) {
     const std::vector<double>& weights = spec.options.pos_weight;
     if (!weights.empty()) pos_weight_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }
@@ -148,16 +156,18 @@ class LabelTask : public Task {
   }
   Metric score() const override { return metric(EvalMetric::accuracy, MetricUnit::percent); }
   torch::Tensor score_sum(const torch::Tensor& outputs, const data::Batch& batch) const override {
-    const torch::Tensor predicted = outputs >= std::log(threshold_ / (1 - threshold_));
+    const torch::Tensor predicted = reaches(tempered(outputs, temperature_), threshold_);
     return mean_of_labels((predicted == (label_truth(kind_, batch) > 0.5)).sum().to(at::kDouble));
   }
   std::vector<Metric> metrics() const override { return make_metrics(/*with_tables=*/false)->read(); }
   std::unique_ptr<EvalMetrics> make_metrics(bool) const override {
-    if (kind_ == TaskKind::binary) return std::make_unique<BinaryMetrics>(threshold_);
-    return std::make_unique<MultilabelMetrics>(labels_, threshold_);
+    if (kind_ == TaskKind::binary) return std::make_unique<BinaryMetrics>(threshold_, temperature_);
+    return std::make_unique<MultilabelMetrics>(labels_, threshold_, temperature_);
   }
   /// [B, labels]: the probability of each.
-  torch::Tensor predictions(const torch::Tensor& outputs) const override { return outputs.sigmoid(); }
+  torch::Tensor predictions(const torch::Tensor& outputs) const override {
+    return tempered(outputs, temperature_).sigmoid();
+  }
 
  private:
   torch::Tensor mean_of_labels(const torch::Tensor& sum) const {
@@ -167,7 +177,9 @@ class LabelTask : public Task {
   TaskKind kind_;
   int64_t labels_;
   config::Loss loss_;
-  double label_smoothing_, threshold_;
+  double label_smoothing_;
+  std::vector<double> threshold_;
+  double temperature_;
   torch::Tensor pos_weight_;  // float32 [1] or [labels]; undefined: 1
 };
 

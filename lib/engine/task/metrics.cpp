@@ -140,7 +140,15 @@ torch::Tensor label_truth(config::TaskKind kind, const data::Batch& batch) {
   return kind == config::TaskKind::binary ? batch.labels.to(at::kFloat).unsqueeze(1) : batch.targets;
 }
 
-LabelResults label_results(const GatheredRows& rows, int64_t labels, double threshold) {
+torch::Tensor reaches(const torch::Tensor& logits, const std::vector<double>& thresholds) {
+  const auto logit_of = [](double probability) { return std::log(probability / (1 - probability)); };
+  if (thresholds.size() == 1) return logits >= logit_of(thresholds.front());
+  std::vector<double> least;
+  for (const double threshold : thresholds) least.push_back(logit_of(threshold));
+  return logits >= torch::tensor(least, at::kDouble).to(at::kFloat).to(logits.device());
+}
+
+LabelResults label_results(const GatheredRows& rows, int64_t labels, const std::vector<double>& thresholds) {
   const torch::NoGradGuard no_gradients;
   LabelResults results;
   const auto count = static_cast<size_t>(labels);
@@ -149,8 +157,8 @@ LabelResults label_results(const GatheredRows& rows, int64_t labels, double thre
   results.pr_auc.assign(count, 0);
   if (rows.empty()) return results;
 
-  const torch::Tensor logits = rows.predicted(), truth = rows.truth() > 0.5;        // [n, labels]
-  const torch::Tensor predicted = logits >= std::log(threshold / (1 - threshold));  // bool [n, labels]
+  const torch::Tensor logits = rows.predicted(), truth = rows.truth() > 0.5;  // [n, labels]
+  const torch::Tensor predicted = reaches(logits, thresholds);
   const torch::Tensor right = predicted == truth;
   const torch::Tensor sums =
       torch::stack({(predicted & truth).sum(0), truth.sum(0), predicted.sum(0), right.sum(0)}).to(torch::kCPU);

@@ -126,8 +126,11 @@ struct LabelResults {
   double mean_pr_auc() const;   ///< over all labels
 };
 
-/// Logits against 0 and 1. Positive is what has at least the probability `threshold`. Two host syncs.
-LabelResults label_results(const GatheredRows& rows, int64_t labels, double threshold);
+/// Whether logits have at least the probability `thresholds`, of which there is one, or one per label: bool [n,
+/// labels].
+torch::Tensor reaches(const torch::Tensor& logits, const std::vector<double>& thresholds);
+/// Logits against 0 and 1. Positive is what reaches the threshold. Two host syncs.
+LabelResults label_results(const GatheredRows& rows, int64_t labels, const std::vector<double>& thresholds);
 
 // How far numbers are from what they should be, per target.
 

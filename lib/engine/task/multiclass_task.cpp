@@ -127,7 +127,11 @@ class MulticlassMetrics : public EvalMetrics {
 class MulticlassTask : public Task {
  public:
   MulticlassTask(const TaskSpec& spec, torch::Device device)
-      : classes_(spec.num_classes), loss_(spec.options.loss), label_smoothing_(spec.label_smoothing), device_(device) {
+      : classes_(spec.num_classes),
+        loss_(spec.options.loss),
+        label_smoothing_(spec.label_smoothing),
+        temperature_(spec.options.temperature),
+        device_(device) {
     const std::vector<double>& weights = spec.options.class_weights;
     if (!weights.empty()) class_weights_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }
@@ -161,7 +165,9 @@ class MulticlassTask : public Task {
   std::unique_ptr<EvalMetrics> make_metrics(bool with_tables) const override {
     return std::make_unique<MulticlassMetrics>(classes_, device_, with_tables);
   }
-  torch::Tensor predictions(const torch::Tensor& logits) const override { return logits.softmax(1); }
+  torch::Tensor predictions(const torch::Tensor& logits) const override {
+    return tempered(logits, temperature_).softmax(1);
+  }
 
  private:
   torch::Tensor smoothed(const data::Batch& batch) const {
@@ -175,7 +181,7 @@ class MulticlassTask : public Task {
 
   int64_t classes_;
   config::Loss loss_;
-  double label_smoothing_;
+  double label_smoothing_, temperature_;
   torch::Device device_;
   torch::Tensor class_weights_;  // float32 [classes]; undefined: 1
 };

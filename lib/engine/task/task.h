@@ -80,6 +80,11 @@ struct TaskSpec {
 };
 std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device);
 
+/// Logits as probabilities are computed from them.
+inline torch::Tensor tempered(const torch::Tensor& logits, double temperature) {
+  return temperature == 1 ? logits : logits / temperature;
+}
+
 /// Throws Error{data} unless the task gives a prediction for each of `names`; for two classes of a binary task one.
 /// `what` holds both: the path of a checkpoint.
 void require_prediction_each(const Task& task, config::TaskKind kind, size_t names, const std::string& what);

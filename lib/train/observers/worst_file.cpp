@@ -38,11 +38,13 @@ struct Captions {
   bool is_wrong = false;  ///< of classes and labels
 };
 
-/// Names of the labels that are at least `threshold`.
-std::string labels_text(const std::vector<std::string>& names, const std::vector<float>& values, float threshold) {
+/// Names of the labels that are at least their threshold.
+std::string labels_text(const std::vector<std::string>& names, const std::vector<float>& values,
+                        const std::vector<double>& thresholds) {
   std::string text;
   for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) {
-    if (values[i] >= threshold) text += (text.empty() ? "" : ", ") + names[i];
+    if (values[i] >= static_cast<float>(config::threshold_of(thresholds, i)))
+      text += (text.empty() ? "" : ", ") + names[i];
   }
   return text.empty() ? "none" : text;
 }
@@ -50,13 +52,12 @@ std::string labels_text(const std::vector<std::string>& names, const std::vector
 Captions captions_of(const data::Source& source, const engine::ShownSample& sample,
                      const config::ResolvedOptions& options) {
   const std::vector<float>& output = sample.predicted;
-  const auto threshold = static_cast<float>(options.task.threshold);
   if (config::is_numeric_task(options.data.task)) {
     std::vector<float> targets(static_cast<size_t>(source.num_targets()));
     source.targets(sample.sample, targets.data());
     if (!config::has_scaled_targets(options.data.task)) {
-      const std::string truth = labels_text(source.target_names(), targets, 0.5f),
-                        predicted = labels_text(source.target_names(), output, threshold);
+      const std::string truth = labels_text(source.target_names(), targets, {0.5}),
+                        predicted = labels_text(source.target_names(), output, options.task.threshold);
       return {truth, predicted, truth != predicted};
     }
     return {numbers_text(targets.data(), targets.size()), numbers_text(output.data(), output.size())};
@@ -68,7 +69,7 @@ Captions captions_of(const data::Source& source, const engine::ShownSample& samp
                     index != source.label(sample.sample)};
   };
   if (output.size() == 1) {
-    const bool positive = output[0] >= threshold;
+    const bool positive = output[0] >= static_cast<float>(options.task.threshold.front());
     return predicted(positive ? 1 : 0, positive ? output[0] : 1 - output[0]);
   }
   const auto best = std::max_element(output.begin(), output.end());

@@ -67,7 +67,7 @@ TEST(ImageTableTest, AsJsonEveryImageIsAnObjectOfItsOwnLine) {
 
 TEST(ImageTableTest, ABinaryClassIsDecidedByTheThreshold) {
   engine::TaskSpec spec = task(config::TaskKind::binary);
-  spec.options.threshold = 0.75;  // a logit of 1.0986
+  spec.options.threshold = {0.75};  // a logit of 1.0986
   const auto table = make_image_table(spec, {"real", "fake"}, 1, TableColumns{true, true});
   const float low[] = {1.0F}, high[] = {1.25F}, low_probability[] = {0.7310586F}, high_probability[] = {0.7772999F};
   table->add(image("1.png", 1, low, low_probability));

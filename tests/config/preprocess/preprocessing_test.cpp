@@ -61,10 +61,28 @@ TEST(PreprocessingTest, ReadsBackWhatItWrote) {
       preprocessing_of(options_of({}), {"real", "fake"}, {8, 0, 0, 0, "uint8", 2})};
   EXPECT_EQ(again(records[5]).views, 2);
   for (const Preprocessing& record : records) EXPECT_EQ(to_json(again(record)), to_json(record));
-  EXPECT_EQ(again(records[2]).threshold, 0.3);
+  EXPECT_EQ(again(records[2]).threshold, std::vector<double>({0.3}));
   EXPECT_EQ(again(records[3]).target_scale, std::vector<double>({0.7}));
   EXPECT_EQ(again(records[3]).channels, 6);
   EXPECT_EQ(again(records[4]).pose_bins, 33);
+}
+
+TEST(PreprocessingTest, ATemperatureAndThresholdsOfLabelsAreOfVersion2) {
+  EXPECT_EQ(to_json(photos()).at("version"), 1) << "older programs read it";
+  EXPECT_FALSE(to_json(photos()).at("predictions").contains("temperature"));
+  Preprocessing record = photos();
+  record.temperature = 1.75;
+  EXPECT_EQ(to_json(record).at("version"), 2);
+  EXPECT_EQ(again(record).temperature, 1.75);
+  const Preprocessing labels = preprocessing_of(
+      options_of({"--task", "multilabel", "--threshold", "0.3,0.6,0.25", "--temperature", "0.5"}, {3, 1, 64, 64, 100}),
+      {"a", "b", "c"}, {});
+  EXPECT_EQ(to_json(labels).at("version"), 2);
+  EXPECT_EQ(again(labels).threshold, std::vector<double>({0.3, 0.6, 0.25}));
+  Configuration configuration;
+  take_over(labels, "p.json", configuration);
+  EXPECT_EQ(configuration.options.task.threshold, labels.threshold);
+  EXPECT_EQ(configuration.options.task.temperature, 0.5);
 }
 
 TEST(PreprocessingTest, DecidesOptionsButNotOverFlags) {
@@ -97,7 +115,9 @@ TEST(PreprocessingTest, RefusesWhatItDoesNotSupportWithPathAndKey) {
     EXPECT_EQ(failure.message.rfind("folder/preprocess.json: ", 0), 0u) << failure.message;
     EXPECT_NE(failure.message.find(words), std::string::npos) << failure.message;
   };
-  refused("/version", 2, "version is 2");
+  refused("/version", 3, "version is 3");
+  refused("/predictions/temperature", 0, "temperature is 0");
+  refused("/predictions/temperature", "warm", "type must be number");
   refused("/format", "other", "format");
   refused("/task", "juggling", "task is 'juggling'");
   refused("/resize/filter", "lanczos", "filter is \"lanczos\"");
@@ -138,6 +158,8 @@ TEST(PreprocessingTest, SizesAgree) {
   refused(regression, {"a", "b", "c"}, "/target_names", {"a"}, "1 name for 3 outputs of task regression");
   refused(regression, {"a", "b", "c"}, "/predictions/scale", {1, 2}, "scale has 2 values for 3 targets");
   refused(regression, {"a", "b", "c"}, "/predictions/mean", {1, 2, 3, 4}, "mean has 4 values for 3 targets");
+  refused({"--task", "multilabel"}, {"a", "b", "c"}, "/predictions/threshold", {0.1, 0.2},
+          "threshold has 2 values for 3");
   refused({"--task", "binary"}, {"no", "yes"}, "/class_names", {"yes"}, "1 name for 2 outputs of task binary");
   refused({"--task", "multilabel"}, {"a", "b"}, "/num_classes", 3, "2 names for 3 outputs of task multilabel");
 }

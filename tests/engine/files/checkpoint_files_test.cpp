@@ -86,6 +86,32 @@ TEST_F(CheckpointFilesTest, TheSameUpdateIsReplaced) {
   EXPECT_EQ(files_.list(), std::vector<int64_t>{5});
 }
 
+TEST_F(CheckpointFilesTest, AReplacedFileLeavesTheCheckpointWholeAndItsDigestThatOfTheSave) {
+  files_.commit(5,
+                [&](const std::string& path) {
+                  return std::map<std::string, FileRecord>{{"data", write_checkpoint_file(path + "/data", "weights")},
+                                                           {"text", write_checkpoint_file(path + "/text", "as saved")}};
+                },
+                {{"note", "x"}, {"rate", 0.1}});
+  files_.point("best", 5);
+  const std::string path = files_.path_of(5), digest = checkpoint_digest(path);
+  const std::string manifest = core::read_file(path + "/manifest.json", 10'000);
+  for (const char* const content : {"longer than before", "once more"}) {
+    replace_in_checkpoint(files_.directory() + "/best", "text", content);
+    EXPECT_EQ(problem_with(5), "");
+    EXPECT_EQ(core::read_file(path + "/text", 1000), content);
+    EXPECT_EQ(content_of(5), "weights");
+    EXPECT_EQ(checkpoint_digest(path), digest);
+    EXPECT_NE(core::read_file(path + "/manifest.json", 10'000), manifest);
+    EXPECT_EQ(verify_checkpoint(path).updates, 5);
+  }
+  replace_in_checkpoint(path, "data", "other weights");
+  EXPECT_EQ(checkpoint_digest(path), digest) << "what was replaced is known: text and data";
+  std::ofstream(path + "/text") << "damaged";
+  EXPECT_NE(problem_with(5), "");
+  EXPECT_THROW(replace_in_checkpoint(path, "text", "y"), core::Error) << "a damaged one is left alone";
+}
+
 TEST_F(CheckpointFilesTest, FindsTheNewestThatVerifiesAndSkipsDamagedOnes) {
   commit(1, "one");
   commit(2, "two");

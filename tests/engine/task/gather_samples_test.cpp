@@ -20,7 +20,9 @@ class GatherSamplesTest : public ::testing::TestWithParam<TaskKind> {
     TaskSpec spec;
     spec.kind = GetParam();
     spec.num_classes = GetParam() == TaskKind::multiclass ? 7 : GetParam() == TaskKind::binary ? 2 : 3;
-    spec.options.threshold = 0.4;
+    spec.options.threshold = {0.4};
+    if (GetParam() == TaskKind::multilabel) spec.options.threshold = {0.4, 0.6, 0.2};
+    spec.options.temperature = 1.5;
     spec.options.target_mean = {1, 2, 3};
     spec.options.target_scale = {2, 3, 4};
     return spec;

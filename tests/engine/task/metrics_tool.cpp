@@ -32,7 +32,7 @@ bool answer_case() {
   std::string name;
   int64_t classes = 0, rows = 0;
   stoker::engine::TaskSpec spec;
-  if (!(std::cin >> name >> classes >> spec.options.threshold >> rows)) return false;
+  if (!(std::cin >> name >> classes >> spec.options.threshold.front() >> rows)) return false;
   for (const auto& [known, kind] : stoker::config::task_choices()) {
     if (known == name) spec.kind = kind;
   }

@@ -230,7 +230,7 @@ TEST(BinaryMetricsTest, TheThresholdDecidesWhatIsPositiveButNotTheAreas) {
   spec.num_classes = 2;
   for (const auto& [threshold, recall, precision] :
        {std::tuple{0.5, 0.5, 0.5}, std::tuple{0.8, 0.5, 1.0}, std::tuple{0.3, 1.0, 2.0 / 3}}) {
-    spec.options.threshold = threshold;
+    spec.options.threshold = {threshold};
     const auto metrics = make_task(spec, torch::kCPU)->make_metrics(true);
     metrics->add(outputs, labelled({1, 0, 1, 0}));
     EXPECT_DOUBLE_EQ(value_of(metrics->read(), "recall"), recall) << threshold;
