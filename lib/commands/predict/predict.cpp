@@ -2,13 +2,24 @@
 // `train predict`: predictions of a checkpoint for images without labels.
 #include "commands/predict/predict.h"
 
+#include <ATen/Functions.h>
+#include <torch/autograd.h>
+
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "commands/eval/evaluate_together.h"
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/file.h"
+#include "data/image/contact_sheet.h"
+#include "model/model.h"
+#include "model/script/network_library.h"
 #include "train/failure/result_output.h"
 
 namespace stoker::train {
@@ -20,10 +31,125 @@ using core::format;
 
 struct ReaderLeft {};
 
+/// From now on the classifier gives what it takes. Returns the number of its inputs.
+int64_t reveal_features(LoadedModel& loaded) {
+  const torch::NoGradGuard no_gradients;
+  const std::string prefix = loaded.model->head_prefix();
+  auto parameters = loaded.model->named_parameters();
+  torch::Tensor* const weight = parameters.find(prefix + "weight");
+  if (weight == nullptr || weight->dim() != 2 || model::is_network_file(loaded.options().model.model)) {
+    throw Error(
+        ErrorKind::config,
+        format("--features: the last layer of {} is not known to be a classifier", loaded.options().model.model),
+        "leave --features out");
+  }
+  const int64_t features = weight->size(1);
+  weight->set_data(torch::eye(features, weight->options().requires_grad(false)));
+  if (torch::Tensor* const bias = parameters.find(prefix + "bias")) {
+    bias->set_data(torch::zeros({features}, bias->options().requires_grad(false)));
+  }
+  return features;
+}
+
+/// Pictures of what speaks for the best class or label: LayerCAM (Jiang et al., IEEE TIP 2021) of the last map, whose
+/// positive gradients weigh its values place by place. In float32, a few images at a time, which backward needs.
+class HeatMaps {
+ public:
+  HeatMaps(LoadedModel& loaded, std::string folder) : loaded_(loaded), folder_(std::move(folder)) {
+    const config::ResolvedDataOptions& data = loaded.options().data;
+    const bool is_file = model::is_network_file(loaded.options().model.model);
+    if (is_file || config::has_scaled_targets(data.task) || model::takes_clips(loaded.options().model.model)) {
+      throw Error(ErrorKind::config,
+                  is_file ? "--explain: the network comes from a file, whose maps are not known"
+                          : "--explain is for classes and labels of single images",
+                  "leave --explain out");
+    }
+    core::make_directories(folder_);
+  }
+
+  void add(const data::Batch& batch) {
+    constexpr int64_t kAtOnce = 8;
+    for (int64_t begin = 0; begin < batch.image_count(); begin += kAtOnce) {
+      const int64_t end = std::min(begin + kAtOnce, batch.image_count());
+      const torch::Tensor images = batch.images.slice(0, begin, end).to(at::kFloat);
+      const torch::Tensor heat = heat_of(images), pictures = pictures_of(images, heat);
+      for (int64_t i = 0; i < end - begin; ++i) {
+        const torch::Tensor picture = pictures[i].contiguous();
+        std::vector<uint8_t> png;
+        data::encode_png(picture.data_ptr<uint8_t>(), static_cast<int>(picture.size(1)),
+                         static_cast<int>(picture.size(0)), 3, png);
+        const int64_t sample = batch.samples[static_cast<size_t>(begin + i)];
+        core::write_file_atomically(format("{}/{:06}_{}.png", folder_, sample, name_of(sample)),
+                                    std::string(png.begin(), png.end()), /*durable=*/false);
+      }
+    }
+  }
+
+ private:
+  /// Without folder and ending.
+  std::string name_of(int64_t sample) const {
+    constexpr size_t kLongest = 200;
+    std::string name = std::filesystem::path(loaded_.source->relative_name(sample)).stem().string();
+    std::replace(name.begin(), name.end(), '/', '_');
+    return name.substr(0, kLongest);
+  }
+
+  /// [n, H, W] in [0, 1].
+  torch::Tensor heat_of(const torch::Tensor& images) {
+    torch::Tensor map;  // the last map [n, C, h, w], or tokens [n, 1 + h * w, C] before the last block
+    const at::AutoGradMode with_gradients(true);
+    loaded_.model->set_stage_runner(
+        [&map](torch::nn::Module&, const model::StageForward& forward, const torch::Tensor& input) {
+          const torch::Tensor output = forward(input);
+          map = output.dim() == 3 ? input : output;
+          return output;
+        });
+    const torch::Tensor outputs = loaded_.model->forward(images.clone().requires_grad_(true));  // [n, outputs]
+    loaded_.model->set_stage_runner({});
+    if (!map.defined()) throw Error(ErrorKind::config, "--explain: the network has no maps", "leave --explain out");
+    // Of a single logit its sign decides which of two classes it speaks for.
+    const torch::Tensor best = outputs.size(1) == 1 ? outputs.abs() : std::get<0>(outputs.max(1));
+    torch::Tensor gradient = torch::autograd::grad({best.sum()}, {map})[0];
+    const torch::NoGradGuard no_gradients;
+    torch::Tensor values = map.detach();
+    if (values.dim() == 3) {
+      const int64_t side = std::llround(std::sqrt(static_cast<double>(values.size(1) - 1)));
+      const auto as_map = [&](const torch::Tensor& tokens) {
+        return tokens.slice(1, tokens.size(1) - side * side).transpose(1, 2).unflatten(2, {side, side});
+      };
+      values = as_map(values);
+      gradient = as_map(gradient);
+    }
+    const torch::Tensor heat = (gradient.relu() * values).sum(1, /*keepdim=*/true).relu();
+    const torch::Tensor large =
+        at::upsample_bilinear2d(heat, {images.size(2), images.size(3)}, /*align_corners=*/false).squeeze(1);
+    return (large / large.amax({1, 2}, /*keepdim=*/true).clamp_min(1e-12)).cpu();
+  }
+
+  /// The images as the network sees them, under the heat from blue to red: bytes [n, H, W, 3].
+  torch::Tensor pictures_of(const torch::Tensor& images, const torch::Tensor& heat) const {
+    const torch::NoGradGuard no_gradients;
+    const config::ResolvedDataOptions& data = loaded_.options().data;
+    const auto per_channel = [](const std::vector<double>& values) {
+      return torch::tensor(values, at::kFloat).view({1, -1, 1, 1});
+    };
+    torch::Tensor shown = images.cpu() * per_channel(data.std) + per_channel(data.mean);  // [n, C, H, W]
+    if (shown.size(1) != 3) shown = shown.slice(1, 0, 1).expand({-1, 3, -1, -1});
+    const torch::Tensor colours =
+        torch::stack({(heat * 2 - 0.5).clamp(0, 1), 1 - (heat * 2 - 1).abs(), (1.5 - heat * 2).clamp(0, 1)}, 1);
+    const torch::Tensor weight = (0.6 * heat).unsqueeze(1);  // what is cold stays as it is
+    return ((shown.clamp(0, 1) * (1 - weight) + colours * weight) * 255).round().to(at::kByte).permute({0, 2, 3, 1});
+  }
+
+  LoadedModel& loaded_;
+  const std::string folder_;
+};
+
 /// The rows of a table in the order of the samples: those that were left out stand between the others.
 class Rows {
  public:
-  Rows(const LoadedModel& loaded, ImageTable& table) : loaded_(loaded), table_(table) {}
+  Rows(const LoadedModel& loaded, ImageTable& table, bool has_features)
+      : loaded_(loaded), table_(table), has_features_(has_features) {}
 
   void add(const data::Batch& batch, const torch::Tensor& outputs, const data::Loader& loader) {
     if (batch.samples.back() - next_ >= batch.image_count()) {
@@ -58,12 +184,24 @@ class Rows {
     part.labels = batch.labels.narrow(0, begin, end - begin);
     part.targets = batch.targets.narrow(0, begin, end - begin);
     part.samples.assign(batch.samples.begin() + begin, batch.samples.begin() + end);
-    add_results(loaded_, part, outputs.narrow(0, begin, end - begin), table_);
+    const torch::Tensor own = outputs.narrow(0, begin, end - begin);
+    if (has_features_) {
+      const torch::Tensor host = own.to(torch::kCPU, at::kFloat).contiguous();
+      for (int64_t i = 0; i < host.size(0); ++i) {
+        ImageResult result;
+        result.path = loaded_.source->name(part.samples[static_cast<size_t>(i)]);
+        result.outputs = host.data_ptr<float>() + i * host.size(1);
+        table_.add(result);
+      }
+    } else {
+      add_results(loaded_, part, own, table_);
+    }
     next_ = part.samples.back() + 1;
   }
 
   const LoadedModel& loaded_;
   ImageTable& table_;
+  const bool has_features_;
   int64_t next_ = 0, left_out_ = 0;
 };
 
@@ -78,6 +216,14 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   };
   LoadedModel loaded = load_configuration(context.line, ranks, {flags.checkpoint, flags.which}, skips_bad_images);
   if (context.configuration.flags.print_config) return print_config(loaded);
+  if (!flags.explain.empty() && (flags.features || ranks.place().size > 1)) {
+    throw Error(ErrorKind::usage, "--explain goes with predictions of one process",
+                "leave --features or --devices out");
+  }
+  if (flags.features && (flags.logits || flags.probabilities || flags.top_k > 1)) {
+    throw Error(ErrorKind::usage, "--features are written instead of predictions",
+                "leave --logits, --probabilities and --top-k out, or --features");
+  }
   if (ranks.place().size > 1 && std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 0) {
     throw Error(ErrorKind::usage, "several processes cannot read one standard input", "give a list as @FILE");
   }
@@ -92,12 +238,16 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   columns.top_k = flags.top_k;
   columns.probabilities = flags.probabilities;
   columns.json = flags.json || core::ends_with(flags.output, ".json") || core::ends_with(flags.output, ".jsonl");
-  const std::unique_ptr<ImageTable> table = image_table(loaded, columns);
-  Rows rows(loaded, *table);
+  const std::unique_ptr<ImageTable> table =
+      flags.features ? make_feature_table(reveal_features(loaded), columns) : image_table(loaded, columns);
+  Rows rows(loaded, *table, flags.features);
+  std::optional<HeatMaps> heat_maps;
+  if (!flags.explain.empty()) heat_maps.emplace(loaded, flags.explain);
   std::optional<ResultStream> output;
   if (ranks.is_root()) output.emplace(flags.output);
   const auto visit = [&](const data::Batch& batch, const torch::Tensor& outputs, const data::Loader& loader) {
     rows.add(batch, outputs, loader);
+    if (heat_maps) heat_maps->add(batch);
     const std::string text = table->take_text();  // on other ranks it goes
     if (output && !output->write(text) && ranks.place().size == 1) throw ReaderLeft();
   };

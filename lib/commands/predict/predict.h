@@ -15,7 +15,9 @@ struct PredictFlags {
   int64_t top_k = 1;                ///< classes that are named
   bool probabilities = false;       ///< of every class
   bool logits = false;
+  bool features = false;  ///< instead of predictions
   bool json = false;
+  std::string explain;  ///< folder for heat maps; empty: none
 };
 
 [[gnu::weak]] Outcome predict(const Context& context, const PredictFlags& flags);
@@ -41,7 +43,11 @@ inline Command predict_command() {
           "json", "Writes JSON Lines instead of CSV, one object per image; also if the output ends in .json or .jsonl.",
           flags->json),
       config::flag("output,o", "FILE", "Output file (default: standard output).", flags->output),
-      config::flag("logits", "Writes the network's raw outputs as well.", flags->logits)};
+      config::flag("logits", "Writes the network's raw outputs as well.", flags->logits),
+      config::flag("explain", "FOLDER",
+                   "Writes a picture of each image into FOLDER, red where it speaks for the prediction (LayerCAM).",
+                   flags->explain),
+      config::flag("features", "Writes the outputs of the layer before the classifier instead.", flags->features)};
   command.takes = [](const config::Row& row) { return row.in_predict; };
   command.reads_files = command.opens_networks = true;
   return command;
