@@ -214,13 +214,10 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> split_of
     std::string& note) {
   const std::optional<Fold> fold = fold_of(options);
   if (options.group != config::kNoGroups) {
-    if (fold) {
-      throw core::Error(core::ErrorKind::config, "--group keeps groups together with --val-fraction, not in folds",
-                        "leave --val-split fold:... out, or --group");
-    }
     const std::vector<std::string> names = group_names(layout, train, options);
     note = groups_text(names, options.group);
-    return hold_out_groups(train, names, options.val_fraction);
+    return fold ? hold_out_fold_of_groups(train, names, fold->number - 1, fold->of)
+                : hold_out_groups(train, names, options.val_fraction);
   }
   note = options.stratify || fold ? ", the same share of each class" : "";
   if (fold) return hold_out_fold(train, fold->number - 1, fold->of);

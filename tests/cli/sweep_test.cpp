@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "exit_codes.h"
@@ -22,6 +25,13 @@ Words sweep_words(const std::string& folder, const Words& more) {
                  "--device", "cpu",  "--no-amp"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
+}
+
+std::vector<std::string> fields_of_row(const std::string& row) {
+  std::vector<std::string> cells;
+  std::istringstream stream(row);
+  for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
+  return cells;
 }
 
 class SweepTest : public ::testing::Test {
@@ -81,6 +91,41 @@ TEST_F(SweepTest, KilledAndStoppedAndSharedItEndsWithTheTableOfAnUnbrokenOne) {
     EXPECT_EQ(ended.out, unbroken.out);
   }
   EXPECT_EQ(table_of("broken"), table_of("whole"));
+}
+
+TEST_F(SweepTest, FoldsPoolThePredictionsOfAllImages) {
+  const Words words = sweep_words("s", {"--folds", "3", "--seeds", "2", "--group", "#([0-9]?)[0-9]$"});
+  const Ended ended = run(words, work_.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  int64_t right = 0, images = 0;
+  std::set<std::string> seen;
+  for (const char* const part : {"s/seed=42_fold=1of3", "s/seed=42_fold=2of3", "s/seed=42_fold=3of3",
+                                 "s/seed=43_fold=1of3", "s/seed=43_fold=2of3", "s/seed=43_fold=3of3"}) {
+    for (const std::string& row : lines_of(content_of_file(work_ / (std::string(part) + "/fold/images.csv")))) {
+      if (row.rfind("path,", 0) == 0) continue;
+      const std::vector<std::string> cells = fields_of_row(row);
+      right += cells[1] == cells[2] ? 1 : 0;
+      ++images;
+      seen.insert(cells[0]);
+    }
+  }
+  EXPECT_EQ(images, 128);
+  EXPECT_EQ(seen.size(), 64u) << "each image is in one fold of each seed";
+  const std::vector<std::string> header = fields_of_row(lines_of(table_of("s"))[0]),
+                                 row = fields_of_row(lines_of(table_of("s"))[1]);
+  const auto pooled = std::find(header.begin(), header.end(), "pooled") - header.begin();
+  EXPECT_NEAR(std::stod(row.at(static_cast<size_t>(pooled))), 100.0 * static_cast<double>(right) / 128, 1e-3);
+  EXPECT_EQ(row.at(static_cast<size_t>(pooled) + 3), "64");
+  int64_t all = 0, diagonal = 0;
+  const std::vector<std::string> matrix = lines_of(content_of_file(work_ / "s/confusion.csv"));
+  for (size_t i = 1; i < matrix.size(); ++i) {
+    const std::vector<std::string> cells = fields_of_row(matrix[i]);
+    for (size_t k = 1; k < cells.size(); ++k) all += std::stoll(cells[k]);
+    diagonal += std::stoll(cells[i]);
+  }
+  EXPECT_EQ(all, 128);
+  EXPECT_EQ(diagonal, right);
+  EXPECT_NE(content_of_file(work_ / "s/pooled.csv").find("64,kappa,"), std::string::npos);
 }
 
 TEST_F(SweepTest, WhatItCannotTryIsNamed) {

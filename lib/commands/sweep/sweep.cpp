@@ -69,10 +69,20 @@ void pause(double seconds) {
   }
 }
 
+/// The best checkpoint of a part predicts its fold. 0, or an exit code.
+int predict_fold(const Sweep& sweep, const SweepPart& part, bool trusts_model) {
+  const std::string path = sweep.path_of(part), folder = path + kFoldFolder;
+  if (sweep.folds == 0 || core::file_exists(folder + "/images.csv")) return core::kExitOk;
+  std::vector<std::string> words = {"eval", path, "--output=" + folder, "--logits", "--resamples=0", "--quiet"};
+  if (trusts_model) words.emplace_back("--trust-model");
+  return core::run_this_program(words);
+}
+
 /// Runs what is left of a sweep, one part after the other, beside other processes that do the same.
 class SweepRun {
  public:
-  explicit SweepRun(const Sweep& sweep) : sweep_(sweep), results_(sweep.parts.size()) {}
+  SweepRun(const Sweep& sweep, bool trusts_model)
+      : sweep_(sweep), trusts_model_(trusts_model), results_(sweep.parts.size()) {}
 
   /// 0, or the exit code of the part that ends the sweep.
   int run() {
@@ -105,14 +115,15 @@ class SweepRun {
     results_[i] = noted_result(sweep_, part);
     if (results_[i]) {
       waiting_.erase(i);
-      return core::kExitOk;
+      return results_[i]->metric.empty() ? core::kExitOk : predict_fold(sweep_, part, trusts_model_);
     }
     if (is_busy(path)) return core::kExitOk;
     core::log_info("run {} of {}: {}", i + 1, sweep_.parts.size(), core::printable(path));
     std::vector<std::string> words = part.words;
     words.push_back("--run-dir=" + path);
-    const int code = core::run_this_program(words);
+    int code = core::run_this_program(words);
     if (code == core::exit_code(ErrorKind::run_dir_in_use)) return core::kExitOk;
+    if (code == core::kExitOk) code = predict_fold(sweep_, part, trusts_model_);
     const bool has_diverged = code == core::exit_code(ErrorKind::diverged);
     if (code == core::exit_code(ErrorKind::out_of_memory)) {  // another machine may have more
       core::log_warning("{} ran out of memory: it is left out of the table", core::printable(path));
@@ -131,6 +142,7 @@ class SweepRun {
   }
 
   const Sweep& sweep_;
+  const bool trusts_model_;
   std::vector<std::optional<PartResult>> results_;
   std::set<size_t> waiting_;
 };
@@ -149,9 +161,20 @@ Outcome sweep_runs(const Context& context, const SweepFlags& flags) {
     return {core::kExitOk, ""};
   }
   core::make_directories(sweep.directory);
-  SweepRun run(sweep);
+  SweepRun run(sweep, context.configuration.flags.trust_model);
   if (const int code = run.run(); code != core::kExitOk) return {code, "part-ended"};
-  const SweepTable table = table_of(sweep, run.results());
+  std::vector<std::optional<Pooled>> pooled;
+  for (size_t i = 0; sweep.folds > 0 && i < sweep.recipes.size(); ++i) {
+    pooled.push_back(pooled_of(sweep, i, run.results()));
+    if (!pooled[i] || pooled[i]->confusion.empty()) continue;
+    const std::string& name = sweep.recipe_names[i];
+    core::write_file_atomically(sweep.directory + "/confusion" + (name.empty() ? "" : "_" + name) + ".csv",
+                                pooled[i]->confusion, /*durable=*/true);
+  }
+  const SweepTable table = table_of(sweep, run.results(), pooled);
+  if (!pooled.empty()) {
+    core::write_file_atomically(sweep.directory + "/pooled.csv", pooled_csv(sweep, pooled), /*durable=*/true);
+  }
   core::write_file_atomically(sweep.directory + "/sweep.csv", table.csv, /*durable=*/true);
   write_result("-", table.text);
   Outcome outcome = {core::kExitOk, "finished"};

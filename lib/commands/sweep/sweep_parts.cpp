@@ -196,6 +196,13 @@ Sweep plan_sweep(const SweepFlags& flags, const config::Configuration& given) {
   sweep.seeds = flags.seeds;
   sweep.folds = flags.folds;
   sweep.recipes = flags.random > 0 ? drawn_recipes(axes, flags.random, first_seed) : grid_of(axes);
+  std::vector<std::string> prefixes;  // of the names of run directories
+  for (const Recipe& recipe : sweep.recipes) {
+    std::string prefix;
+    for (const auto& [name, value] : recipe) prefix += format("{}={}_", name, name_part(value));
+    sweep.recipe_names.push_back(short_name(prefix.substr(0, prefix.empty() ? 0 : prefix.size() - 1)));
+    prefixes.push_back(prefix);
+  }
   const Common common = common_of(given, replaced);
   // All recipes with one seed and fold before the next: what can be compared is there early.
   for (int64_t unit = 0; unit < sweep.units(); ++unit) {
@@ -208,11 +215,10 @@ Sweep plan_sweep(const SweepFlags& flags, const config::Configuration& given) {
       part.words = common.words;
       std::string options = common.options;
       for (const auto& [name, value] : sweep.recipes[i]) {
-        part.name += format("{}={}_", name, name_part(value));
         append_option(*given.table.find(name), value, part.words);
         options += format("{}={}\n", name, value);
       }
-      part.name = short_name(part.name + "seed=" + seed);
+      part.name = short_name(prefixes[i] + "seed=" + seed);
       part.words.push_back("--seed=" + seed);
       if (flags.folds > 0) {
         part.name += format("_fold={}of{}", fold, flags.folds);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "statistics/certainty.h"
 
 namespace stoker::train {
 
@@ -36,6 +37,7 @@ struct SweepPart {
 struct Sweep {
   std::string directory;
   std::vector<Recipe> recipes;
+  std::vector<std::string> recipe_names;  ///< for names of files
   std::vector<SweepPart> parts;
   int64_t seeds = 1, folds = 0;
 
@@ -53,6 +55,23 @@ struct PartResult {
   bool lower_is_better = false;
 };
 
+// The predictions of folds.
+
+/// In the run directory of a part: its best checkpoint on its fold, as `train eval --output` writes it.
+inline constexpr char kFoldFolder[] = "/fold";
+
+/// All folds of a recipe taken together, each sample by the network that was not trained on it.
+struct Pooled {
+  int64_t samples = 0;
+  std::vector<statistics::MetricEstimate> metrics;  ///< of all samples; of several seeds the means
+  std::string confusion;                            ///< CSV, of all seeds; empty: the task has no classes
+};
+/// Nothing where a part failed. Throws Error{data} for files of a part that are not what it writes.
+std::optional<Pooled> pooled_of(const Sweep& sweep, size_t recipe,
+                                const std::vector<std::optional<PartResult>>& results);
+/// A row for each recipe and metric.
+std::string pooled_csv(const Sweep& sweep, const std::vector<std::optional<Pooled>>& pooled);
+
 // The table.
 
 struct SweepTable {
@@ -60,7 +79,9 @@ struct SweepTable {
   std::string metric;
   double best = 0;  ///< mean of the first recipe; NaN: every run of each failed
 };
-/// `results`: of each part; nothing: it failed. Throws Error{config} where parts have different metrics, or none has.
-SweepTable table_of(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results);
+/// `results`: of each part; nothing: it failed. `pooled`: of each recipe, with folds. Throws Error{config} where parts
+/// have different metrics, or none has.
+SweepTable table_of(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results,
+                    const std::vector<std::optional<Pooled>>& pooled);
 
 }  // namespace stoker::train

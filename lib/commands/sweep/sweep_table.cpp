@@ -40,7 +40,9 @@ std::string range_text(const statistics::Interval& interval) {
 
 class TableMaker {
  public:
-  TableMaker(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results) : sweep_(sweep) {
+  TableMaker(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results,
+             const std::vector<std::optional<Pooled>>& pooled)
+      : sweep_(sweep), pooled_(pooled) {
     rows_.resize(sweep.recipes.size());
     for (size_t i = 0; i < rows_.size(); ++i) {
       rows_[i].recipe = i;
@@ -125,6 +127,15 @@ class TableMaker {
     comparisons_ = pairs.size();
   }
 
+  /// The metric over all samples of a row's folds; nothing: it failed, or is not known of the task.
+  const statistics::MetricEstimate* pooled_metric(const Row& row) const {
+    if (pooled_.empty() || !pooled_[row.recipe]) return nullptr;
+    for (const statistics::MetricEstimate& metric : pooled_[row.recipe]->metrics) {
+      if (metric.name == metric_) return &metric;
+    }
+    return nullptr;
+  }
+
   std::string csv() const {
     std::vector<std::string> names = {"rank"};
     for (const auto& [name, value] : sweep_.recipes[0]) names.push_back(name);
@@ -132,6 +143,7 @@ class TableMaker {
                                    "behind_high", "chance", "better_than", "seeds_needed"}) {
       names.emplace_back(name);
     }
+    if (!pooled_.empty()) names.insert(names.end(), {"pooled", "pooled_low", "pooled_high", "images"});
     std::string text = core::csv_row(names) + "\n";
     for (size_t i = 0; i < rows_.size(); ++i) {
       const Row& row = rows_[i];
@@ -149,6 +161,15 @@ class TableMaker {
       }
       cells.push_back(row.better_than);
       cells.push_back(row.seeds_needed > 0 ? std::to_string(row.seeds_needed) : "");
+      if (!pooled_.empty()) {
+        const statistics::MetricEstimate* const metric = pooled_metric(row);
+        for (const double value : {metric ? metric->value : std::nan(""), metric ? metric->interval.low : std::nan(""),
+                                   metric ? metric->interval.high : std::nan("")}) {
+          cells.push_back(number(value));
+        }
+        const auto& pooled = pooled_[row.recipe];
+        cells.push_back(pooled ? std::to_string(pooled->samples) : "");
+      }
       text += core::csv_row(cells) + "\n";
     }
     return text;
@@ -162,6 +183,7 @@ class TableMaker {
                                     std::string("behind first"), std::string("chance"), std::string("better than")}) {
       lines[0].push_back(name);
     }
+    if (!pooled_.empty()) lines[0].insert(lines[0].end(), {"all images", "95 % interval"});
     for (size_t i = 0; i < rows_.size(); ++i) {
       const Row& row = rows_[i];
       std::vector<std::string> line = {std::to_string(i + 1)};
@@ -174,6 +196,11 @@ class TableMaker {
       line.push_back(is_compared ? format("{:.4g}", row.to_first.mean) : "-");
       line.push_back(is_compared && row.to_first.runs > 1 ? format("{:.3f}", row.chance) : "-");
       line.push_back(row.better_than.empty() ? "-" : row.better_than);
+      if (!pooled_.empty()) {
+        const statistics::MetricEstimate* const metric = pooled_metric(row);
+        line.push_back(metric == nullptr ? "-" : format("{:.5g}", metric->value));
+        line.push_back(metric == nullptr ? "-" : range_text(metric->interval));
+      }
       lines.push_back(line);
     }
     std::string text;
@@ -191,6 +218,11 @@ class TableMaker {
     } else if (rows_.size() > 1) {
       text += "one run of each: --seeds 3 shows which differences are more than chance\n";
     }
+    if (!pooled_.empty()) {
+      text +=
+          format("all images: each by the network of a fold that was not trained on it{}; pooled.csv has all metrics\n",
+                 sweep_.seeds > 1 ? ", mean over seeds" : "");
+    }
     if (rows_.size() < 2 || rows_[1].to_first.runs < 2) return text;
     const Row& second = rows_[1];
     if (second.chance < kAlpha) return text + "the first is better than the second by more than chance\n";
@@ -207,6 +239,7 @@ class TableMaker {
   }
 
   const Sweep& sweep_;
+  const std::vector<std::optional<Pooled>>& pooled_;  ///< of each recipe; empty: there are no folds
   std::vector<Row> rows_;
   std::string metric_;
   bool lower_is_better_ = false;
@@ -216,8 +249,9 @@ class TableMaker {
 
 }  // namespace
 
-SweepTable table_of(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results) {
-  return TableMaker(sweep, results).table();
+SweepTable table_of(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results,
+                    const std::vector<std::optional<Pooled>>& pooled) {
+  return TableMaker(sweep, results, pooled).table();
 }
 
 }  // namespace stoker::train

@@ -346,16 +346,20 @@ class GroupedSplit {
 
 }  // namespace
 
-std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_groups(
-    const std::shared_ptr<const Source>& whole, const std::vector<std::string>& groups, double fraction) {
-  const auto classes = static_cast<size_t>(std::max<int64_t>(1, whole->num_classes()));
+namespace {
+
+size_t classes_of(const Source& whole) { return static_cast<size_t>(std::max<int64_t>(1, whole.num_classes())); }
+
+/// By hash.
+std::vector<SampleGroup> groups_in_order(const Source& whole, const std::vector<std::string>& groups) {
+  const size_t classes = classes_of(whole);
   std::map<std::pair<bool, std::string>, SampleGroup> by_name;  // those without a name by that of the sample
-  for (int64_t i = 0; i < whole->size(); ++i) {
+  for (int64_t i = 0; i < whole.size(); ++i) {
     const std::string& name = groups[static_cast<size_t>(i)];
     const bool is_alone = name.empty();
-    SampleGroup& group = by_name[{is_alone, is_alone ? whole->relative_name(i) : name}];
+    SampleGroup& group = by_name[{is_alone, is_alone ? whole.relative_name(i) : name}];
     group.samples.push_back(static_cast<uint32_t>(i));
-    ++group.counts[static_cast<size_t>(class_at(*whole, i))];
+    ++group.counts[static_cast<size_t>(class_at(whole, i))];
     ++group.counts[classes];
   }
   std::vector<SampleGroup> in_order;
@@ -365,7 +369,44 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
   }
   std::stable_sort(in_order.begin(), in_order.end(),
                    [](const SampleGroup& a, const SampleGroup& b) { return a.hash < b.hash; });
-  GroupedSplit split(std::move(in_order), classes, fraction);
+  return in_order;
+}
+
+}  // namespace
+
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_fold_of_groups(
+    const std::shared_ptr<const Source>& whole, const std::vector<std::string>& groups, int64_t fold, int64_t count) {
+  const size_t classes = classes_of(*whole);
+  std::vector<SampleGroup> in_order = groups_in_order(*whole, groups);
+  std::stable_sort(in_order.begin(), in_order.end(),
+                   [](const SampleGroup& a, const SampleGroup& b) { return a.samples.size() > b.samples.size(); });
+  std::vector<double> all(classes + 1);
+  for (const SampleGroup& group : in_order) {
+    for (const auto& [k, samples] : group.counts) all[k] += samples;
+  }
+  std::vector<std::vector<double>> folds(static_cast<size_t>(count), std::vector<double>(classes + 1));
+  std::vector<uint32_t> kept, held;
+  for (const SampleGroup& group : in_order) {
+    // The squared distances of the folds' shares of each class from equal ones grow least; else the smallest fold.
+    const auto cost_of = [&](const std::vector<double>& of) {
+      double cost = 0;
+      for (const auto& [k, samples] : group.counts) {
+        if (k < classes) cost += samples * (samples + 2 * of[k]) / (all[k] * all[k]);
+      }
+      return std::pair(cost, of[classes]);
+    };
+    const auto best = std::min_element(folds.begin(), folds.end(),
+                                       [&](const auto& a, const auto& b) { return cost_of(a) < cost_of(b); });
+    for (const auto& [k, samples] : group.counts) (*best)[k] += samples;
+    std::vector<uint32_t>& side = best - folds.begin() == fold ? held : kept;
+    side.insert(side.end(), group.samples.begin(), group.samples.end());
+  }
+  return parts_of(whole, std::move(kept), std::move(held));
+}
+
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_groups(
+    const std::shared_ptr<const Source>& whole, const std::vector<std::string>& groups, double fraction) {
+  GroupedSplit split(groups_in_order(*whole, groups), classes_of(*whole), fraction);
   split.choose();
   auto [kept, held] = split.sides();
   return parts_of(whole, std::move(kept), std::move(held));

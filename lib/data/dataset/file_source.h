@@ -108,6 +108,11 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_fold(
     const std::shared_ptr<const Source>& whole, int64_t fold, int64_t count);
 
+/// hold_out_fold() of whole groups, named as hold_out_groups() has them: the largest first, each to the fold that has
+/// the smallest share of its classes.
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_fold_of_groups(
+    const std::shared_ptr<const Source>& whole, const std::vector<std::string>& groups, int64_t fold, int64_t count);
+
 /// hold_out() of whole groups: samples with one name in `groups` [samples] stay together, those without a name are
 /// alone. Groups are taken in the order of hashes of their names, each that brings the held-out shares of its classes
 /// nearer to `fraction`. A class in several groups has samples on both sides where that can be.

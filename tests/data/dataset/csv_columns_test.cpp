@@ -269,6 +269,53 @@ TEST(GroupedSplitTest, KeepsEachGroupOnOneSideInAThousandCases) {
   }
 }
 
+TEST(GroupedSplitTest, FoldsKeepEachGroupOnOneSideInAThousandCases) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](uint64_t limit) { return static_cast<int64_t>(random() % limit); };
+    const int64_t classes = 1 + below(5), folds = 2 + below(6), group_count = folds + below(30);
+    std::vector<int64_t> labels;
+    Names groups;
+    for (int64_t i = 0; i < group_count + below(200); ++i) {
+      labels.push_back(below(static_cast<uint64_t>(classes)));
+      const int64_t group = i < group_count ? i : below(static_cast<uint64_t>(group_count));
+      groups.push_back(i >= group_count && below(20) == 0 ? "" : "g" + std::to_string(group));
+    }
+    const auto whole = std::make_shared<NamedSamples>(labels, classes);
+    std::map<std::string, int64_t> fold_of_group;
+    std::vector<int64_t> seen(labels.size());
+    for (int64_t fold = 0; fold < folds; ++fold) {
+      const auto [kept, held] = hold_out_fold_of_groups(whole, groups, fold, folds);
+      ASSERT_EQ(kept->size() + held->size(), whole->size());
+      ASSERT_GT(held->size(), 0) << "seed " << seed << ", fold " << fold;
+      for (int64_t i = 0; i < held->size(); ++i) {
+        const auto sample = static_cast<size_t>(number_in(*held, i));
+        ++seen[sample];
+        if (groups[sample].empty()) continue;
+        const auto [before, is_new] = fold_of_group.emplace(groups[sample], fold);
+        EXPECT_TRUE(is_new || before->second == fold) << groups[sample] << " is on both sides, seed " << seed;
+      }
+    }
+    EXPECT_EQ(seen, std::vector<int64_t>(labels.size(), 1)) << "each sample is in one fold, seed " << seed;
+  }
+}
+
+TEST(GroupedSplitTest, FoldsHaveEqualSharesOfEachClassWhereGroupsAreSmall) {
+  std::vector<int64_t> labels;
+  Names groups;
+  for (int64_t i = 0; i < 3000; ++i) {
+    groups.push_back("patient " + std::to_string(i / (1 + i % 7)));
+    labels.push_back(i / 30 % 10 == 0 ? 1 : 0);
+  }
+  for (int64_t fold = 0; fold < 5; ++fold) {
+    const auto held = hold_out_fold_of_groups(std::make_shared<NamedSamples>(labels, 2), groups, fold, 5).second;
+    int64_t rare = 0;
+    for (int64_t i = 0; i < held->size(); ++i) rare += held->label(i);
+    EXPECT_NEAR(static_cast<double>(held->size()), 600, 6) << fold;
+    EXPECT_NEAR(static_cast<double>(rare), 60, 3) << fold;
+  }
+}
+
 TEST(GroupedSplitTest, HoldsTheShareOfEachClassOutWhereGroupsAreSmall) {
   std::vector<int64_t> labels;
   Names groups;
@@ -414,6 +461,13 @@ TEST_F(GroupTest, NearDuplicatesStayTogether) {
   data = open(list, "");
   EXPECT_EQ(on_both_sides(data, folder_of), 0);
   EXPECT_GT(data.val->size(), 10);
+  options_.val_fraction = 0;
+  for (const char* const fold : {"fold:1/3", "fold:2/3", "fold:3/3"}) {
+    options_.val_split = fold;
+    data = open(list, "");
+    EXPECT_EQ(on_both_sides(data, folder_of), 0) << fold;
+    EXPECT_EQ(data.val->size(), 30) << fold;
+  }
 }
 
 }  // namespace
