@@ -254,7 +254,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.environ["ASAN_OPTIONS"] = f"exitcode={FOUND}:detect_leaks=0:quarantine_size_mb=8:allocator_may_return_null=1"
+    os.environ["ASAN_OPTIONS"] = f"exitcode={FOUND}:detect_leaks=0:quarantine_size_mb=8:allocator_may_return_null=1:malloc_context_size=2"
     os.environ["UBSAN_OPTIONS"] = f"exitcode={FOUND}:print_stacktrace=1"
     commands = args.commands.split(",") + (["library"] if args.library else [])
     with tempfile.TemporaryDirectory(prefix="stoker-mutate-") as scratch:

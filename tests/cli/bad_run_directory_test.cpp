@@ -212,6 +212,22 @@ TEST(FullDisk, EndsTheRunWithTheCauseAndLeavesNoHalfCheckpoint) {
   EXPECT_EQ(last_line(ended.err), "train: exit=74 reason=error");
 }
 
+TEST(FullDisk, ARunWhoseCheckpointsDoNotFitTogetherIsRefused) {
+  const Workplace work;
+  write_idx(work);
+  fs::create_directory(work / "small");
+  Launch launch;
+  launch.words = train_words({"--run-dir", "small/run", "--epochs", "6", "--width", "4"});
+  launch.directory = work.path();
+  launch.small_disk = work / "small";
+  const Ended ended = run(launch);
+  if (ended.exit_code == kCannotStart) GTEST_SKIP() << "no private file system can be mounted here";
+  SCOPED_TRACE(story_of(launch.words, ended));
+  EXPECT_EQ(ended.exit_code, kCannotCreate);
+  EXPECT_NE(ended.err.find("; 4 checkpoints of "), std::string::npos) << "the last two, the best, and one on its way";
+  EXPECT_NE(ended.err.find("lower --keep-last"), std::string::npos);
+}
+
 TEST(FileSizeLimit, EndsTheRunLikeAFullDiskAndKeepsTheLastCheckpoint) {
   const Workplace work;
   place_finished_run(work);

@@ -130,6 +130,23 @@ TEST_F(ExportTest, SafetensorsHoldTheWeightsUnderTheirNames) {
   EXPECT_FALSE(has("weights.vectors.safetensors"));
 }
 
+TEST_F(ExportTest, WhatAKilledOneLeftGoesWithTheNext) {
+  std::vector<std::string> left = {"run/export/model.onnx.tmp-999999",  // no process has this number
+                                   "run/export/model.vectors.safetensors.tmp-999999", "w.safetensors.tmp-999999"};
+  if (kHasChecker) left.emplace_back("tmp/stoker-check.tmp-999999/x");
+  for (const std::string& path : left) work_.write(path, "half of a");
+  Launch launch;
+  launch.directory = work_.path();
+  launch.variables = {"TMPDIR=" + work_ / "tmp"};
+  for (const Words& words : {Words{"export", "run"}, Words{"export", "run", "-o", "w.safetensors"}}) {
+    launch.words = words;
+    if (kHasChecker && words.size() == 2) launch.words.emplace_back("--check");
+    const Ended ended = run(launch);
+    EXPECT_EQ(ended.exit_code, 0) << story_of(launch.words, ended);
+  }
+  for (const std::string& path : left) EXPECT_FALSE(has(path)) << path;
+}
+
 TEST_F(ExportTest, RefusesWhatItCannotWrite) {
   EXPECT_NE(export_run({"-o", "a.tflite"}, 64).err.find("unknown file extension"), std::string::npos);
   EXPECT_NE(export_run({"-o", "a.safetensors", "--check"}, 64).err.find("weights alone"), std::string::npos);

@@ -64,21 +64,28 @@ TEST(DoubtsTest, ABestThatIsChosenOnTheTestSplitIsWarnedOf) {
       << "it was requested";
 }
 
-TEST(DoubtsTest, AClassifierOfOtherClassesIsWarnedOf) {
+TEST(DoubtsTest, RowsOfAClassifierFollowTheNamesOfClasses) {
   const Workplace work;
   write_folders(work);
   train(work, {"--batch-size", "4"});
-  const Words from = {"--batch-size", "4",    "--init-from", "run/checkpoints/last/model.safetensors",
-                      "--run-dir",    "next", "--dry-run"};
-  EXPECT_FALSE(warns(train(work, from), "was trained on the classes"));
-  for (const std::string split : {"train", "val"}) {
-    fs::rename(work / ("data/" + split + "/dog"), work / ("data/" + split + "/eel"));
-    fs::rename(work / ("data/" + split + "/cat"), work / ("data/" + split + "/bee"));
-  }
-  EXPECT_TRUE(warns(train(work, from), "was trained on the classes cat and dog, but the data has bee and eel"));
-  Words from_run = from;
-  from_run[3] = "run";
-  EXPECT_TRUE(warns(train(work, from_run), "was trained on the classes cat and dog, but the data has bee and eel"));
+  train(work, {"--batch-size", "4", "--task", "binary", "--run-dir", "two"});
+  const auto rename = [&](const char* from, const char* to) {
+    for (const std::string split : {"data/train/", "data/val/"}) fs::rename(work / (split + from), work / (split + to));
+  };
+  const auto start = [&](Words more) {
+    more.insert(more.begin(), {"--batch-size", "4", "--run-dir", "next", "--dry-run", "--init-from"});
+    return train(work, more).out;
+  };
+  const std::string other = "the classifier is of other classes in the file and is randomly initialised: ";
+  EXPECT_EQ(start({"run"}).find("classifier"), std::string::npos) << "the same classes";
+  EXPECT_NE(start({"run", "--fresh-head"}).find("randomly initialised (--fresh-head)"), std::string::npos);
+  rename("dog", "ant");
+  const std::string one_of_two = "classifier: 1 of 2 classes match by name and keep their weights";
+  EXPECT_NE(start({"run"}).find(one_of_two), std::string::npos) << start({"run"});
+  EXPECT_NE(start({"run/checkpoints/last/model.safetensors"}).find(one_of_two), std::string::npos);
+  EXPECT_NE(start({"two", "--task", "binary"}).find(other), std::string::npos) << "one score for cat against dog";
+  rename("cat", "bee");
+  EXPECT_NE(start({"run"}).find(other), std::string::npos) << start({"run"});
 }
 
 TEST(DoubtsTest, AMetricThatASplitLeavesUndefinedIsSaidBeforeTraining) {

@@ -76,6 +76,20 @@ TEST(PlanTest, WhatCannotFitIsRefusedBeforeTheRunWithEachPart) {
   EXPECT_EQ(refused.out.front(), '{') << "one object";
 }
 
+TEST(PlanTest, ABatchThatIsFarTooLargeIsRefusedInSecondsBehindWhatIsKnown) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = train_words({"--model", "resnet152", "--img-size", "4096", "--batch-size", "64"});
+  const Ended ended = run(words, work.path());
+  SCOPED_TRACE(story_of(words, ended));
+  EXPECT_EQ(ended.exit_code, 81);
+  EXPECT_LT(ended.wall_seconds, 100) << "proofs and measurements of this network take minutes";
+  const size_t known = ended.out.find("data      64 training"), tried = ended.out.find("a batch of 64 is first tried");
+  EXPECT_TRUE(known < tried && tried < ended.out.find("host      batch buffers"));
+  EXPECT_EQ(ended.out.find("backend   "), std::string::npos) << "nothing is proven that cannot run";
+  EXPECT_FALSE(fs::exists(work / "run/checkpoints/last"));
+}
+
 TEST(PlanTest, APlanThatIsRefusedEarlyIsStillAnObject) {
   const Workplace work;
   write_idx(work);

@@ -46,7 +46,11 @@ class ClassTable : public ImageTable {
     const size_t classes = class_names_.size();
     std::vector<size_t> order(classes);
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    const auto is_before = [&](size_t a, size_t b) {
+      return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;  // the first of equal ones
+    };
+    const size_t sorted = std::max<size_t>(1, shown());  // of 100,000 classes few are shown
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(sorted), order.end(), is_before);
     const double best = logits[order.front()];
     double sum = 0;  // of softmax's denominator, scaled by the largest term
     for (size_t k = 0; k < classes; ++k) sum += std::exp((double{logits[k]} - best) / temperature_);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/import/weights_output.h"
 
+#include <unistd.h>
+
 #include "core/error.h"
 #include "core/format.h"
-#include "core/system/file_system.h"
+#include "core/system/file.h"
 #include "engine/saved/safetensors.h"
 
 namespace stoker::train {
@@ -11,8 +13,8 @@ namespace stoker::train {
 void replace_safetensors(const std::string& path, const std::vector<model::NamedTensor>& tensors,
                          const std::map<std::string, std::string>& metadata) {
   core::FileSystem& files = core::posix_file_system();
-  const std::string temporary = path + ".part";
-  files.remove(temporary);
+  core::remove_temporaries_of(path);
+  const std::string temporary = core::format("{}.tmp-{}", path, ::getpid());
   engine::write_safetensors(temporary, tensors, metadata, files);
   if (const int error_number = files.rename(temporary, path); error_number != 0) {
     files.remove(temporary);

@@ -159,8 +159,7 @@ std::vector<int64_t> rows_by_name(const std::vector<std::string>& theirs, const 
     const auto found = std::find(theirs.begin(), theirs.end(), name);
     rows.push_back(found == theirs.end() ? -1 : found - theirs.begin());
   }
-  const bool none = std::all_of(rows.begin(), rows.end(), [](int64_t row) { return row < 0; });
-  return none && theirs.size() == ours.size() ? std::vector<int64_t>() : rows;
+  return rows;
 }
 
 namespace {
@@ -193,12 +192,14 @@ engine::StartingWeights load_starting_weights(model::ImageModel& model, const co
   const std::string network = is_file ? "the network" : options.model;
   const std::string& usual = model.backbones().empty() ? network : options.backbone;
   const auto [name, file, is_by_name] = start_place(options, usual);
-  weights::StartOptions start{options.fresh_head, options.init_norm_eps, options.same_padding, {}};
+  weights::StartOptions start{options.fresh_head, options.init_norm_eps, options.same_padding, {}, 0};
   weights::LoadedWeights loaded;
   if (is_by_name) {
     loaded = weights::load_by_name(model, network, options.backbone, name, start);
   } else {
-    start.head_rows = rows_by_name(classes_beside(file), classes);
+    const std::vector<std::string> theirs = classes_beside(file);
+    start.head_rows = rows_by_name(theirs, classes);
+    start.head_classes = static_cast<int64_t>(theirs.size());
     const weights::WeightFile opened = weights::open_weight_file(file);
     loaded = {file, opened.sha256(), weights::load_pretrained(model, network, options.backbone, opened, start)};
     const std::string mismatch = weights::mismatch_of_name(file, loaded.sha256);

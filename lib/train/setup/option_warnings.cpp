@@ -119,16 +119,6 @@ std::vector<std::string> lint_options(const config::Configuration& given, const 
     warnings.push_back(format("the weights of {} were trained with --mean {} --std {}, this run normalises otherwise",
                               core::printable(options.model.init_from), list(mean), list(deviation)));
   }
-  const std::vector<std::string> before = classes_beside(starting_weights(options.model.init_from));
-  const std::vector<std::string>& now = datasets.train->learned_names();
-  const auto is_known = [&](const std::string& name) { return std::count(before.begin(), before.end(), name) > 0; };
-  const bool none_known = std::none_of(now.begin(), now.end(), is_known);
-  if (!before.empty() && before.size() == now.size() && none_known && !options.model.fresh_head) {
-    warnings.push_back(
-        format("the classifier of {} was trained on the classes {}, but the data has {}: it starts as if they were the "
-               "same, in this order (--fresh-head starts it at random)",
-               core::printable(options.model.init_from), core::list_text(before), core::list_text(now)));
-  }
   return warnings;
 }
 

@@ -64,9 +64,9 @@ void prove_before_measuring(Settings& settings, const data::Datasets& datasets, 
   }
 }
 
-/// Whether a batch may be too much, estimated from what usual networks hold of an image at least.
+/// Whether a batch may be too much, estimated from what deep networks hold of an image: trying in vain takes seconds.
 bool may_be_too_large(const Settings& settings, const data::Source& train) {
-  constexpr int64_t kHeldOverInput = 60;  // activations and their gradients
+  constexpr int64_t kHeldOverInput = 300;  // activations and their gradients
   const config::ResolvedOptions& options = settings.options();
   const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
   const int64_t image = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};

@@ -153,22 +153,27 @@ class Fitting {
     return at::cat(parts, 0);
   }
 
-  /// Rows of classes that are known by name; the others keep what the network has.
+  /// Rows of classes that the file has by name; the others keep what the network has. Outputs that are not one for each
+  /// class (one score for two classes) are of no use to other classes. False where names are the same, or unknown.
   bool keep_rows(const NamedTensor& target, const NamePlan::Source& source, const std::vector<int64_t>& shape) {
     const at::IntArrayRef wanted = target.tensor.sizes();
     if (head_.rows.empty() || wanted.empty() || shape.size() != wanted.size() ||
-        wanted[0] != static_cast<int64_t>(head_.rows.size()) ||
         !std::equal(shape.begin() + 1, shape.end(), wanted.begin() + 1)) {
       return false;
+    }
+    const auto from = [&](int64_t row) { return head_.rows[static_cast<size_t>(row)]; };
+    const bool has_row_of_each = wanted[0] == static_cast<int64_t>(head_.rows.size()) && shape[0] == head_.classes;
+    if (!has_row_of_each || std::all_of(head_.rows.begin(), head_.rows.end(), [](int64_t row) { return row < 0; })) {
+      fitted_.fresh_classes.push_back(target.name);
+      return true;
     }
     const torch::Tensor theirs = read(source);
     torch::Tensor value = target.tensor.detach().to(at::kCPU).clone();
     fitted_.rows_kept = 0;
     fitted_.rows = wanted[0];
     for (int64_t row = 0; row < wanted[0]; ++row) {
-      const int64_t from = head_.rows[static_cast<size_t>(row)];
-      if (from < 0 || from >= shape[0]) continue;
-      value.select(0, row).copy_(theirs.select(0, from));
+      if (from(row) < 0) continue;
+      value.select(0, row).copy_(theirs.select(0, from(row)));
       ++fitted_.rows_kept;
     }
     keep(target, value);
@@ -214,7 +219,8 @@ class Fitting {
 
   /// The tensors of the file that no tensor of the network uses.
   void sort_out_the_rest() {
-    const bool fresh = !fitted_.fresh_shape.empty() || !fitted_.fresh_absent.empty() || !fitted_.fresh_asked.empty();
+    const bool fresh = !fitted_.fresh_shape.empty() || !fitted_.fresh_absent.empty() || !fitted_.fresh_asked.empty() ||
+                       !fitted_.fresh_classes.empty();
     for (const auto& [name, source] : sources_) {
       if (is_head(name) && fresh) continue;  // of a classifier that is being replaced
       if (!recipient_.has_classifier && is_classifier(name)) {

@@ -75,6 +75,10 @@ PretrainedReport report_of(const std::string& path, const WeightFile& file, cons
   if (!fitted.fresh_asked.empty()) {
     lines.push_back("the classifier is randomly initialised (--fresh-head): " + core::list_text(fitted.fresh_asked));
   }
+  if (!fitted.fresh_classes.empty()) {
+    lines.push_back("the classifier is of other classes in the file and is randomly initialised: " +
+                    core::list_text(fitted.fresh_classes));
+  }
   if (!fitted.fresh_shape.empty()) {
     lines.push_back("the classifier has another shape in the file and is randomly initialised: " +
                     core::list_text(fitted.fresh_shape));
@@ -129,7 +133,8 @@ PretrainedReport load_pretrained(model::ImageModel& model, const std::string& ne
   TensorReader reader(file);
   std::vector<Fitted> fitted;
   for (const Recipient& recipient : recipients) {
-    fitted.push_back(fit(recipient, targets_of(recipient), plan, file, reader, {start.fresh_head, start.head_rows}));
+    fitted.push_back(fit(recipient, targets_of(recipient), plan, file, reader,
+                         {start.fresh_head, start.head_rows, start.head_classes}));
     if (!fitted.back().problems.empty()) refuse_weights(path, kind, plan, file, fitted.back().problems);
   }
   const c10::NoGradGuard no_gradients;

@@ -20,6 +20,7 @@ struct StartOptions {
   /// For each class of the network its row in the file's classifier, -1 for none, which starts at random; empty: the
   /// same classes in the same order, as far as is known.
   std::vector<int64_t> head_rows;
+  int64_t head_classes = 0;  ///< of the file's classifier, where head_rows is given
 };
 
 /// The weights that were loaded, left out and changed: lines for the log.

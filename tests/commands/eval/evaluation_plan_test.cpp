@@ -62,11 +62,12 @@ struct PlannedEvaluation {
   }
 };
 
-PlannedEvaluation planned(model::ImageModel& model, int64_t batch, int64_t free) {
+PlannedEvaluation planned(model::ImageModel& model, int64_t batch, int64_t free, int64_t classes = 2) {
   config::ResolvedOptions options =
-      fixtures::resolved({"--num-classes", "2", "--in-chans", "3", "--img-size", std::to_string(kSide), "--device",
-                          "cpu", "--num-workers", "1", "--val-batch-size", std::to_string(batch)},
-                         {})
+      fixtures::resolved(
+          {"--num-classes", std::to_string(classes), "--in-chans", "3", "--img-size", std::to_string(kSide), "--device",
+           "cpu", "--num-workers", "1", "--val-batch-size", std::to_string(batch)},
+          {})
           .options;
   options.precision.amp = false;
   const UnreadImages source;
@@ -97,6 +98,15 @@ TEST(EvaluationPlanTest, AFailureOfAnotherKindIsLeftToTheEvaluation) {
   EXPECT_GT(found.inputs.evaluation_bytes(kImages), kImages * found.inputs.input_bytes) << "with the results";
   EXPECT_LT(found.inputs.evaluation_bytes(kImages), 2 * kImages * found.inputs.input_bytes);
   EXPECT_EQ(found.refusal().message, "");
+}
+
+TEST(EvaluationPlanTest, AConfusionMatrixCountsWhereThereIsOne) {
+  TriedNetwork network;
+  const auto bytes = [&](int64_t classes) {
+    return planned(network, kImages, /*free=*/10'000'000'000, classes).inputs.evaluation_bytes(kImages);
+  };
+  EXPECT_GT(bytes(1000) - bytes(2), 3 * 8 * 1000 * 1000);
+  EXPECT_LT(bytes(100'000) - bytes(2), 20'000'000) << "the outputs alone";
 }
 
 TEST(EvaluationPlanTest, AWideNetworkIsTriedWhereMemoryIsPlenty) {

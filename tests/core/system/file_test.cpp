@@ -203,6 +203,16 @@ TEST(LockFileTest, RefusesASecondHolderByNameAndIsFreeAfterTheFirst) {
   const LockFile again(folder / ".lock");
 }
 
+TEST(LockFileTest, IsForItsOwnerAlone) {
+  const TemporaryDirectory folder;
+  const mode_t before = ::umask(0);
+  const LockFile held(folder / ".lock");
+  ::umask(before);
+  struct stat info {};
+  ASSERT_EQ(::stat((folder / ".lock").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u) << "who can open it could hold it";
+}
+
 TEST(LockFileTest, IsDroppedWhenTheHolderIsKilled) {
   const TemporaryDirectory folder;
   int ready[2];

@@ -135,6 +135,25 @@ TEST(MulticlassMetricsTest, TablesEqualScikitLearn) {
   EXPECT_DOUBLE_EQ(value_of(metrics->read(), "f1"), 1.1 / 3);
 }
 
+TEST(MulticlassMetricsTest, OfManyClassesOnlyThePairsThatOccurAreKept) {
+  TaskSpec spec;
+  spec.num_classes = 100'000;  // a matrix would take 80 GB
+  const auto metrics = make_task(spec, torch::kCPU)->make_metrics(/*with_tables=*/true);
+  std::vector<std::string> names;
+  for (int64_t k = 0; k < spec.num_classes; ++k) names.push_back("c" + std::to_string(k));
+  for (const int64_t predicted : {99'999, 5}) {
+    metrics->add(torch::one_hot(torch::tensor({predicted, predicted}), spec.num_classes).to(at::kFloat),
+                 labelled({99'999, 7}));
+  }
+  const std::vector<ResultTable> tables = metrics->tables(names);
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_EQ(tables[1].name, "confusion_pairs");
+  ASSERT_EQ(tables[1].rows.size(), 4u);
+  EXPECT_EQ(tables[1].rows[0].name, "c7");
+  EXPECT_EQ(tables[1].rows[3].name, "c99999");
+  for (const auto& row : tables[1].rows) EXPECT_EQ(row.values, std::vector<double>{1});
+}
+
 struct ByDefinition {
   double f1_weighted = 0, balanced_accuracy = 0, mcc = 0, kappa = 0;
 };
