@@ -98,6 +98,43 @@ TEST_F(CertaintyCommandTest, ATemperatureIsStoredUsedAndFoundAgain) {
   EXPECT_EQ(refused.exit_code, 64) << refused.err;
 }
 
+TEST_F(CertaintyCommandTest, FeaturesAreWhatTheClassifierTakesAndMapsArePictures) {
+  for (const char* const name : {"a", "b"}) {
+    work_.write(std::string("images/") + name + ".png", png_of(8, 8, name[0] == 'a' ? 30 : 200));
+  }
+  const auto predicted = [&](Words more) {
+    Words words = {"predict", "run", "images", "--num-workers", "1", "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    return lines_of(ended.out);
+  };
+  const auto features = predicted({"--features"}), logits = predicted({"--logits"});
+  ASSERT_EQ(features.size(), 3u);
+  EXPECT_EQ(features[0].rfind("path,feature_0,feature_1,", 0), 0u) << features[0];
+  const std::string weights = content_of_file(work_ / "run/checkpoints/best/model.safetensors");
+  const uint64_t header = *reinterpret_cast<const uint64_t*>(weights.data());
+  const std::string names = weights.substr(8, header);
+  const auto tensor = [&](const std::string& name) {
+    const size_t at = names.find("\"data_offsets\":[", names.find("\"" + name + "\"")) + 16;
+    return reinterpret_cast<const float*>(weights.data() + 8 + header + std::stoull(names.substr(at)));
+  };
+  const float *weight = tensor("fc.weight"), *bias = tensor("fc.bias");
+  for (size_t row = 1; row <= 2; ++row) {
+    const auto inputs = csv_cells(features[row]), outputs = csv_cells(logits[row]);
+    const size_t count = inputs.size() - 1;
+    for (size_t k = 0; k < 10; ++k) {
+      double sum = bias[k];
+      for (size_t i = 0; i < count; ++i) sum += std::stod(inputs[1 + i]) * weight[k * count + i];
+      EXPECT_NEAR(sum, std::stod(outputs[3 + k]), 1e-4) << row << " " << k;
+    }
+  }
+  EXPECT_EQ(predicted({"--explain", "heat"}), predicted({}));
+  EXPECT_EQ(content_of_file(work_ / "heat/000000_a.png").substr(1, 3), "PNG");
+  EXPECT_NE(content_of_file(work_ / "heat/000001_b.png"), content_of_file(work_ / "heat/000000_a.png"));
+  EXPECT_EQ(run({"predict", "run", "images", "--features", "--logits"}, work_.path()).exit_code, 64);
+}
+
 TEST_F(CertaintyCommandTest, ARunOfOtherClassesIsRefused) {
   const Workplace other;
   write_folders(other);

@@ -77,7 +77,7 @@ TEST_F(ExportTest, ACalibratedCheckpointExportsItsTemperature) {
     Words words = check;
     words.insert(words.end(), boundary.begin(), boundary.end());
     export_run(words);
-    EXPECT_NE(content_of_file(work_ / "a.onnx").find("\"temperature\": "), std::string::npos);
+    EXPECT_NE(content_of_file(work_ / "a.onnx").find("\"temperature\":"), std::string::npos);
   }
 }
 

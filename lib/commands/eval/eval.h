@@ -52,8 +52,8 @@ inline Command eval_command() {
                    "Bootstrap resamples for the confidence intervals (default: 2000); 0: no intervals.",
                    flags->resamples, 0, 1'000'000),
       config::flag("calibrate",
-                   "Fits a temperature and, for labels, thresholds to the split, stores them in the checkpoint's "
-                   "preprocess.json, and prints the calibration error on held-out images before and after.",
+                   "Fits a temperature and, for labels, thresholds to the split and stores them in preprocess.json; "
+                   "prints the calibration error (ECE) of held-out images before and after.",
                    flags->calibrate),
       config::flag("logits", "Writes the network's raw outputs as well.", flags->logits),
       config::flag("json", "Prints the figures as JSON on standard output.", flags->json)};

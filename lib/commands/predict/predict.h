@@ -45,8 +45,7 @@ inline Command predict_command() {
       config::flag("output,o", "FILE", "Output file (default: standard output).", flags->output),
       config::flag("logits", "Writes the network's raw outputs as well.", flags->logits),
       config::flag("explain", "FOLDER",
-                   "Writes a picture of each image into FOLDER, red where it speaks for the prediction (LayerCAM).",
-                   flags->explain),
+                   "Folder for heat maps of the images: what speaks for the prediction (LayerCAM).", flags->explain),
       config::flag("features", "Writes the outputs of the layer before the classifier instead.", flags->features)};
   command.takes = [](const config::Row& row) { return row.in_predict; };
   command.reads_files = command.opens_networks = true;

@@ -69,7 +69,7 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add("group", o.group, text_codec("COLUMN|REGEX|near-duplicates", false))
       .value_in_older_runs(kNoGroups)
       .help(
-          "With val-fraction or folds: keep groups of images on one side, and the share of each class as far as they "
+          "With val-fraction or folds: keep groups of images on one side, the share of each class as far as they "
           "allow: "
           "those with one value in a column of the CSV list, those whose path has one match of a regular expression, "
           "or "
