@@ -277,7 +277,7 @@ struct Likelihood {
   double loss = 0, slope = 0, curvature = 0;
 };
 
-/// Of one of several classes.
+/// For one of several classes.
 Likelihood class_likelihood(const float* outputs, size_t classes, size_t truth, double inverse) {
   const double most = *std::max_element(outputs, outputs + classes);
   double sum = 0, mean = 0, square = 0;
@@ -292,7 +292,7 @@ Likelihood class_likelihood(const float* outputs, size_t classes, size_t truth, 
   return {std::log(sum) - of_truth * inverse, mean - of_truth, square / sum - mean * mean};
 }
 
-/// Of a label that is there or not.
+/// For a label that is there or not.
 Likelihood label_likelihood(double output, bool is_there, double inverse) {
   const double z = output * inverse, probability = 1 / (1 + std::exp(-z));
   const double loss = std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z))) - (is_there ? z : 0);

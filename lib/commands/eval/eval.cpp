@@ -113,7 +113,7 @@ Sureness sureness_of(const Context& context, const EvalFlags& flags, const Joine
   return sureness;
 }
 
-/// What --calibrate fits: the outputs of the network as they are, of all classes.
+/// The outputs of the network as they are, of all classes: --calibrate is fitted to them.
 class RawOutputs {
  public:
   explicit RawOutputs(const LoadedModel& loaded)

@@ -107,7 +107,7 @@ class HeatMaps {
     const torch::Tensor outputs = loaded_.model->forward(images.clone().requires_grad_(true));  // [n, outputs]
     loaded_.model->set_stage_runner({});
     if (!map.defined()) throw Error(ErrorKind::config, "--explain: the network has no maps", "leave --explain out");
-    // Of a single logit its sign decides which of two classes it speaks for.
+    // The sign of a single logit decides which of two classes it speaks for.
     const torch::Tensor best = outputs.size(1) == 1 ? outputs.abs() : std::get<0>(outputs.max(1));
     torch::Tensor gradient = torch::autograd::grad({best.sum()}, {map})[0];
     const torch::NoGradGuard no_gradients;

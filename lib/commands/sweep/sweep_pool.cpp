@@ -33,7 +33,7 @@ struct PredictedRow {
   std::vector<float> outputs;  ///< raw, or numbers in the unit of the targets
 };
 
-/// Of one seed and all its folds.
+/// One seed with all its folds.
 struct Predictions {
   config::Preprocessing record;
   std::vector<std::string> names;  ///< of classes: of all outputs
@@ -134,7 +134,7 @@ EvaluatedSamples samples_of(const Predictions& of) {
   return samples;
 }
 
-/// Of one seed, as `train eval` has them; of several the means, of which samples are drawn for all alike.
+/// As `train eval` has them; with several seeds their means, with samples drawn for all alike.
 std::vector<statistics::MetricEstimate> metrics_of(const std::vector<EvaluatedSamples>& seeds) {
   statistics::BootstrapSettings settings;
   settings.threads = core::read_machine_facts().cpus;
