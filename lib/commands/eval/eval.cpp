@@ -176,7 +176,9 @@ std::unique_ptr<core::LockFile> prepare_calibration(const EvalFlags& flags, cons
            format("{} outputs of {} images do not fit", loaded.task->num_outputs(), core::count_text(images)),
            "name data with fewer images");
   }
-  const std::filesystem::path folder = std::filesystem::canonical(loaded.saved.path).parent_path();
+  std::error_code gone;
+  const std::filesystem::path folder = std::filesystem::canonical(loaded.saved.path, gone).parent_path();
+  if (gone) refuse(ErrorKind::run_dir_in_use, "the run is under way", "calibrate when the training has ended");
   if (folder.filename() != "checkpoints") return nullptr;
   auto lock = std::make_unique<core::LockFile>((folder.parent_path() / ".lock").string(), "run directory",
                                                "calibrate when the training has ended");
