@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages of scripts/packages.txt that are missing; with the word test also those of tests. Debian 12 and
-# 13; as root or through sudo.
+# 13; as root or through sudo. STOKER_WITHOUT names packages that others stand in for, STOKER_WITH those others.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -22,10 +22,15 @@ while read -r package words; do
   for word in $words; do
     case $word in "$release"|"${1:-}") ;; *) wanted= ;; esac
   done
+  case " ${STOKER_WITHOUT:-} " in *" $package "*) wanted= ;; esac
   [ -n "$wanted" ] || continue
   status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
   [ "$status" = 'install ok installed' ] || missing="$missing $package"
 done < "$here/packages.txt"
+for package in ${STOKER_WITH:-}; do
+  status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+  [ "$status" = 'install ok installed' ] || missing="$missing $package"
+done
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ]; then as_root=
