@@ -63,6 +63,54 @@ TEST_F(SweepTest, EachPartIsARunAndTheSameCommandFindsAllFinished) {
   EXPECT_EQ(table_of("s"), before);
 }
 
+TEST_F(SweepTest, HalvingLeavesTheBestAndItsRunIsThatOfAnUnhalvedOne) {
+  const Words more = {"--over", "lr=1e-7,0.1,1e-6,0.03,1e-5", "--epochs", "4"};
+  Words halved = sweep_words("h", more);
+  halved.insert(halved.end(), {"--halve", "2"});
+  const auto start = [&] {
+    Launch launch;
+    launch.words = halved;
+    launch.directory = work_.path();
+    return std::make_unique<Program>(launch);
+  };
+  for (const int milliseconds : {900, 2000}) {
+    const auto killed = start(), stopped = start();
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    killed->send(SIGKILL);
+    stopped->send(SIGTERM);
+    stopped->wait();
+    killed->wait();
+  }
+  const Ended ended = run(halved, work_.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(halved, ended);
+  EXPECT_NE(ended.out.find("halving: 5 combinations for 1/4 of the updates, 3 for 1/2 of the updates, 2 to the end"),
+            std::string::npos)
+      << ended.out;
+  const std::vector<std::string> rungs = lines_of(content_of_file(work_ / "h/halving.csv"));
+  ASSERT_EQ(rungs.size(), 9u);
+  EXPECT_EQ(rungs[0], "rung,share_of_updates,lr,mean,goes_on");
+  for (const size_t row : {1u, 2u, 3u, 6u, 7u}) EXPECT_EQ(rungs[row].back(), '1') << rungs[row];
+  for (const size_t row : {4u, 5u, 8u}) EXPECT_EQ(rungs[row].back(), '0') << rungs[row];
+  const std::vector<std::string> rows = lines_of(table_of("h"));
+  EXPECT_EQ(rows.size(), 3u) << table_of("h");
+  const Words unbroken = [&] {
+    Words words = sweep_words("u", more);
+    words.insert(words.end(), {"--halve", "2"});
+    return words;
+  }();
+  ASSERT_EQ(run(unbroken, work_.path()).exit_code, 0);
+  EXPECT_EQ(content_of_file(work_ / "u/halving.csv"), content_of_file(work_ / "h/halving.csv"));
+  EXPECT_EQ(table_of("u"), table_of("h"));
+  const std::string best = fields_of_row(rows[1]).at(1);
+  Words plain = sweep_words("p", {"--over", "lr=" + best, "--epochs", "4"});
+  ASSERT_EQ(run(plain, work_.path()).exit_code, 0);
+  EXPECT_EQ(fields_of_row(lines_of(table_of("p"))[1]).at(5), fields_of_row(rows[1]).at(5));
+  const auto weights = [&](const std::string& folder) {
+    return content_of_file(work_ / (folder + "/lr=" + best + "_seed=42/checkpoints/last/model.safetensors"));
+  };
+  EXPECT_TRUE(weights("p") == weights("h"));
+}
+
 TEST_F(SweepTest, KilledAndStoppedAndSharedItEndsWithTheTableOfAnUnbrokenOne) {
   const Words more = {"--over", "lr=0.1,0.03", "--seeds", "2", "--folds", "2", "--epochs", "12"};
   const Words whole = sweep_words("whole", more), broken = sweep_words("broken", more);
@@ -141,6 +189,8 @@ TEST_F(SweepTest, WhatItCannotTryIsNamed) {
                {{"--over", "seed=1,2"}, kUsage, "--seeds"},
                {{"--over", "run-dir=a,b"}, kUsage, "its own"},
                {{"--over", "lr=0.1", "--run-dir", "x"}, kConfig, "run-dir"},
+               {{"--over", "lr=0.1,0.2", "--halve", "3"}, kConfig, "there are 2 combinations"},
+               {{"--over", "lr=0.1,0.2", "--halve", "2", "--max-updates", "9"}, kConfig, "both stop runs"},
                {{"--folds", "2", "--val-fraction", "0.1"}, kConfig, "val-fraction"},
                {{"--val-split", "fold:3/2", "--over", "lr=0.1"}, kConfig, "is no fold"}};
   for (const auto& [more, exit_code, part] : cases) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train sweep`: runs for combinations of option values, seeds and folds, and whether their results differ.
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <set>
 
@@ -24,12 +26,19 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-constexpr char kResultFile[] = "/sweep_part.json";
 constexpr uint64_t kMaxResultBytes = 1 << 16;
 
-/// The result of a part that has ended with these options; nothing: it has not.
-std::optional<PartResult> noted_result(const Sweep& sweep, const SweepPart& part) {
-  const std::string path = sweep.path_of(part) + kResultFile;
+/// A part that stops after some updates, or runs to its end.
+struct Goal {
+  int64_t rung = 0, divisor = 1;  ///< 1: to the end
+
+  bool is_end() const { return divisor == 1; }
+  std::string file() const { return is_end() ? "/sweep_part.json" : format("/sweep_part-1of{}.json", divisor); }
+};
+
+/// The result of a part that has reached a goal with these options; nothing: it has not.
+std::optional<PartResult> noted_result(const Sweep& sweep, const SweepPart& part, const Goal& goal) {
+  const std::string path = sweep.path_of(part) + goal.file();
   if (!core::file_exists(path)) return std::nullopt;
   const core::Json noted = core::parse_json(core::read_file(path, kMaxResultBytes), core::printable(path));
   try {
@@ -40,12 +49,12 @@ std::optional<PartResult> noted_result(const Sweep& sweep, const SweepPart& part
   }
 }
 
-void note_result(const Sweep& sweep, const SweepPart& part, const PartResult& result) {
+void note_result(const Sweep& sweep, const SweepPart& part, const Goal& goal, const PartResult& result) {
   const core::Json noted = {{"options", part.options},
                             {"metric", result.metric},
                             {"value", result.value},
                             {"lower_is_better", result.lower_is_better}};
-  core::write_file_atomically(sweep.path_of(part) + kResultFile, core::json_page(noted), /*durable=*/true);
+  core::write_file_atomically(sweep.path_of(part) + goal.file(), core::json_page(noted), /*durable=*/true);
 }
 
 bool is_busy(const std::string& run_dir) {
@@ -58,6 +67,36 @@ PartResult result_of(const std::string& run_dir) {
   if (best) return {best->metric, best->value, best->lower_is_better};
   throw Error(ErrorKind::config, core::printable(run_dir) + " was not evaluated: there is nothing to compare",
               "leave out --val-split none and --val-every never");
+}
+
+/// The updates of a whole run; 0: it has not begun.
+int64_t updates_of(const std::string& run_dir) {
+  const std::string path = run_dir + "/metrics.jsonl";
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  if (!core::file_exists(path)) return 0;
+  for (const std::string& line : core::lines_of(core::read_file(path, kMost))) {
+    const core::Json event = core::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!event.is_object() || event.value("event", "") != "start") continue;
+    return event.value("updates_per_epoch", int64_t{0}) * event.value("epochs", int64_t{0});
+  }
+  return 0;
+}
+
+/// The evaluation after exactly `updates`: the best until then may be one that only a stop made.
+PartResult result_after(const std::string& run_dir, int64_t updates) {
+  const observe::RunRecord record = observe::list_run(run_dir, std::time(nullptr)).record;
+  const PartResult best = result_of(run_dir);
+  const auto& columns = record.epoch_columns;
+  const auto place = [&](const std::string& name) {
+    return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+  };
+  const size_t at = place("updates"), value = place("eval_" + best.metric);
+  for (auto row = record.epoch_rows.rbegin(); row != record.epoch_rows.rend(); ++row) {
+    if (at >= row->size() || value >= row->size() || std::atoll((*row)[at].c_str()) != updates) continue;
+    return {best.metric, std::strtod((*row)[value].c_str(), nullptr), best.lower_is_better};
+  }
+  throw Error(ErrorKind::config, format("{} has no evaluation after update {}", core::printable(run_dir), updates),
+              "was it trained without --halve? remove it, or sweep into another folder");
 }
 
 /// Sleeps that long, in pieces, so that a signal ends it soon.
@@ -86,7 +125,33 @@ class SweepRun {
 
   /// 0, or the exit code of the part that ends the sweep.
   int run() {
-    for (size_t i = 0; i < sweep_.parts.size(); ++i) waiting_.insert(i);
+    for (size_t i = 0; i < sweep_.recipes.size(); ++i) recipes_.push_back(i);
+    for (goal_.rung = 0;; ++goal_.rung) {
+      goal_.divisor = divisor_of(sweep_, goal_.rung);
+      if (const int code = run_all(); code != core::kExitOk) return code;
+      if (goal_.is_end()) return core::kExitOk;
+      recipes_.clear();
+      for (const RungRow& row : ranked(sweep_, goal_.rung, recipes_before_, results_)) {
+        rungs_.push_back(row);
+        if (row.goes_on) recipes_.push_back(row.recipe);
+      }
+      std::sort(recipes_.begin(), recipes_.end());
+      core::log_info("after 1/{} of the updates {} of {} combinations go on", goal_.divisor, recipes_.size(),
+                     recipes_before_.size());
+    }
+  }
+
+  const std::vector<std::optional<PartResult>>& results() const { return results_; }
+  const std::vector<size_t>& recipes() const { return recipes_; }  ///< that ran to their end
+  const std::vector<RungRow>& rungs() const { return rungs_; }
+
+ private:
+  int run_all() {
+    recipes_before_ = recipes_;
+    for (size_t i = 0; i < sweep_.parts.size(); ++i) {
+      results_[i].reset();
+      if (std::count(recipes_.begin(), recipes_.end(), sweep_.parts[i].recipe) > 0) waiting_.insert(i);
+    }
     bool is_wait_logged = false;
     while (!waiting_.empty()) {
       const size_t before = waiting_.size();
@@ -105,32 +170,45 @@ class SweepRun {
     return core::kExitOk;
   }
 
-  const std::vector<std::optional<PartResult>>& results() const { return results_; }
+  /// Trains a part up to the goal.
+  int train_part(const SweepPart& part, const std::string& path) const {
+    std::vector<std::string> words = part.words;
+    words.push_back("--run-dir=" + path);
+    if (goal_.is_end()) return core::run_this_program(words);
+    words.emplace_back("--max-updates=1");  // the first start shows how many updates there are
+    if (updates_of(path) == 0) {
+      if (const int code = core::run_this_program(words); code != core::kExitOk) return code;
+    }
+    words.back() = format("--max-updates={}", updates_at_goal(path));
+    return core::run_this_program(words);
+  }
+  int64_t updates_at_goal(const std::string& path) const {
+    return std::max<int64_t>(1, updates_of(path) / goal_.divisor);
+  }
 
- private:
   int take(size_t i) {
     const SweepPart& part = sweep_.parts[i];
     const std::string path = sweep_.path_of(part);
     core::throw_if_stopped();
-    results_[i] = noted_result(sweep_, part);
+    results_[i] = noted_result(sweep_, part, goal_);
     if (results_[i]) {
       waiting_.erase(i);
-      return results_[i]->metric.empty() ? core::kExitOk : predict_fold(sweep_, part, trusts_model_);
+      return results_[i]->metric.empty() ? core::kExitOk : predict_fold_at_end(part);
     }
     if (is_busy(path)) return core::kExitOk;
     core::log_info("run {} of {}: {}", i + 1, sweep_.parts.size(), core::printable(path));
-    std::vector<std::string> words = part.words;
-    words.push_back("--run-dir=" + path);
-    int code = core::run_this_program(words);
+    int code = train_part(part, path);
     if (code == core::exit_code(ErrorKind::run_dir_in_use)) return core::kExitOk;
-    if (code == core::kExitOk) code = predict_fold(sweep_, part, trusts_model_);
+    if (code == core::kExitOk) code = predict_fold_at_end(part);
     const bool has_diverged = code == core::exit_code(ErrorKind::diverged);
     if (code == core::exit_code(ErrorKind::out_of_memory)) {  // another machine may have more
       core::log_warning("{} ran out of memory: it is left out of the table", core::printable(path));
       waiting_.erase(i);
     } else if (code == core::kExitOk || has_diverged) {
-      results_[i] = has_diverged ? PartResult() : result_of(path);
-      note_result(sweep_, part, *results_[i]);
+      results_[i] = has_diverged     ? PartResult()
+                    : goal_.is_end() ? result_of(path)
+                                     : result_after(path, updates_at_goal(path));
+      note_result(sweep_, part, goal_, *results_[i]);
       waiting_.erase(i);
       if (!has_diverged) core::log_info("  {} {:.6g}", results_[i]->metric, results_[i]->value);
     } else {
@@ -141,14 +219,21 @@ class SweepRun {
     return core::kExitOk;
   }
 
+  int predict_fold_at_end(const SweepPart& part) const {
+    return goal_.is_end() ? predict_fold(sweep_, part, trusts_model_) : core::kExitOk;
+  }
+
   const Sweep& sweep_;
   const bool trusts_model_;
+  Goal goal_;
+  std::vector<size_t> recipes_, recipes_before_;  ///< that go on, and those of the rung
+  std::vector<RungRow> rungs_;
   std::vector<std::optional<PartResult>> results_;
   std::set<size_t> waiting_;
 };
 
 Outcome sweep_runs(const Context& context, const SweepFlags& flags) {
-  const Sweep sweep = plan_sweep(flags, context.configuration);
+  Sweep sweep = plan_sweep(flags, context.configuration);
   log_to_stderr();
   if (flags.dry_run || context.configuration.flags.print_config) {
     std::string text;
@@ -163,20 +248,26 @@ Outcome sweep_runs(const Context& context, const SweepFlags& flags) {
   core::make_directories(sweep.directory);
   SweepRun run(sweep, context.configuration.flags.trust_model);
   if (const int code = run.run(); code != core::kExitOk) return {code, "part-ended"};
+  std::vector<std::optional<PartResult>> results = run.results();
+  const std::string halving = sweep.halve > 0 ? halving_text(sweep, run.rungs()) : "";
+  if (sweep.halve > 0) {
+    core::write_file_atomically(sweep.directory + "/halving.csv", halving_csv(sweep, run.rungs()), /*durable=*/true);
+    sweep = part_of(sweep, run.recipes(), results);
+  }
   std::vector<std::optional<Pooled>> pooled;
   for (size_t i = 0; sweep.folds > 0 && i < sweep.recipes.size(); ++i) {
-    pooled.push_back(pooled_of(sweep, i, run.results()));
+    pooled.push_back(pooled_of(sweep, i, results));
     if (!pooled[i] || pooled[i]->confusion.empty()) continue;
     const std::string& name = sweep.recipe_names[i];
     core::write_file_atomically(sweep.directory + "/confusion" + (name.empty() ? "" : "_" + name) + ".csv",
                                 pooled[i]->confusion, /*durable=*/true);
   }
-  const SweepTable table = table_of(sweep, run.results(), pooled);
+  const SweepTable table = table_of(sweep, results, pooled);
   if (!pooled.empty()) {
     core::write_file_atomically(sweep.directory + "/pooled.csv", pooled_csv(sweep, pooled), /*durable=*/true);
   }
   core::write_file_atomically(sweep.directory + "/sweep.csv", table.csv, /*durable=*/true);
-  write_result("-", table.text);
+  write_result("-", table.text + halving);
   Outcome outcome = {core::kExitOk, "finished"};
   outcome.metric = table.metric;
   outcome.value = table.best;
@@ -200,6 +291,11 @@ Command sweep_command() {
       flag("seeds", "N", "Seeds of each combination, from --seed on (default: 1).", flags->seeds, 1, 10'000),
       flag("folds", "K", "Cross validation: K runs, each validated on another part of the training split.",
            flags->folds, 2, 1000),
+      flag("halve", "N",
+           "Successive halving: all run for a share of their updates, then one in N, the best, for N times as many, "
+           "and so "
+           "on.",
+           flags->halve, 2, 1000),
       flag("dry-run", "Prints the commands.", flags->dry_run)};
   command.takes = config::takes_all;
   command.reads_files = command.opens_networks = true;

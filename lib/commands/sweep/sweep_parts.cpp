@@ -170,6 +170,10 @@ void refuse_contradictions(const SweepFlags& flags, const config::Configuration&
     if (!is_given(own)) continue;
     throw Error(ErrorKind::config, format("{} is set, but each run of a sweep has its own", own), "leave it out");
   }
+  for (const char* const limit : {"max-updates", "max-time"}) {
+    if (flags.halve == 0 || !is_given(limit)) continue;
+    throw Error(ErrorKind::config, format("--halve and {} both stop runs", limit), "leave one of them out");
+  }
   if (flags.folds == 0) return;
   for (const char* const other : {"val-fraction", "val-split"}) {
     if (!is_given(other)) continue;
@@ -195,7 +199,15 @@ Sweep plan_sweep(const SweepFlags& flags, const config::Configuration& given) {
   while (sweep.directory.size() > 1 && sweep.directory.back() == '/') sweep.directory.pop_back();
   sweep.seeds = flags.seeds;
   sweep.folds = flags.folds;
+  sweep.halve = flags.halve;
   sweep.recipes = flags.random > 0 ? drawn_recipes(axes, flags.random, first_seed) : grid_of(axes);
+  if (flags.halve > static_cast<int64_t>(sweep.recipes.size())) {
+    throw Error(
+        ErrorKind::config,
+        format("--halve {} takes one in {}, but there {}", flags.halve, flags.halve,
+               sweep.recipes.size() == 1 ? "is one combination" : format("are {} combinations", sweep.recipes.size())),
+        "name more values with --over, or leave --halve out");
+  }
   std::vector<std::string> prefixes;  // of the names of run directories
   for (const Recipe& recipe : sweep.recipes) {
     std::string prefix;

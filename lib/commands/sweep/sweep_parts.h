@@ -20,6 +20,7 @@ struct SweepFlags {
   int64_t seeds = 1;
   int64_t folds = 0;   ///< 0: the validation data of the options
   int64_t random = 0;  ///< combinations that are drawn; 0: all
+  int64_t halve = 0;   ///< of so many combinations one goes on at a rung; 0: all run to their end
   bool dry_run = false;
 };
 
@@ -40,6 +41,7 @@ struct Sweep {
   std::vector<std::string> recipe_names;  ///< for names of files
   std::vector<SweepPart> parts;
   int64_t seeds = 1, folds = 0;
+  int64_t halve = 0;  ///< as in SweepFlags
 
   std::string path_of(const SweepPart& part) const { return directory + "/" + part.name; }
   int64_t units() const { return seeds * std::max<int64_t>(folds, 1); }
@@ -54,6 +56,30 @@ struct PartResult {
   double value = 0;
   bool lower_is_better = false;
 };
+
+// Successive halving (Jamieson and Talwalkar 2016): all combinations run for a share of their updates, the best of them
+// for `halve` times as many, until few run to their end.
+
+/// Rungs before the last one.
+int64_t short_rungs(const Sweep& sweep);
+/// The share of the updates of rung `rung`, from 0: one over this number.
+int64_t divisor_of(const Sweep& sweep, int64_t rung);
+
+/// How the recipes of a rung did.
+struct RungRow {
+  int64_t rung = 0;
+  size_t recipe = 0;
+  double value = 0;  ///< mean over seeds and folds; NaN: a run failed
+  bool goes_on = false;
+};
+/// `recipes`: those of the rung; `results`: of each part of the sweep at it. The best first, of equal ones the first;
+/// one in `halve` goes on, rounded up.
+std::vector<RungRow> ranked(const Sweep& sweep, int64_t rung, const std::vector<size_t>& recipes,
+                            const std::vector<std::optional<PartResult>>& results);
+std::string halving_csv(const Sweep& sweep, const std::vector<RungRow>& rows);
+std::string halving_text(const Sweep& sweep, const std::vector<RungRow>& rows);
+/// Only `recipes`, in their order, and in `results` only their parts.
+Sweep part_of(const Sweep& sweep, const std::vector<size_t>& recipes, std::vector<std::optional<PartResult>>& results);
 
 // The predictions of folds.
 
