@@ -88,7 +88,7 @@ TEST_F(SweepTest, HalvingLeavesTheBestAndItsRunIsThatOfAnUnhalvedOne) {
       << ended.out;
   const std::vector<std::string> rungs = lines_of(content_of_file(work_ / "h/halving.csv"));
   ASSERT_EQ(rungs.size(), 9u);
-  EXPECT_EQ(rungs[0], "rung,share_of_updates,lr,mean,goes_on");
+  EXPECT_EQ(rungs[0], "rung,share_of_updates,lr,mean,advances");
   for (const size_t row : {1u, 2u, 3u, 6u, 7u}) EXPECT_EQ(rungs[row].back(), '1') << rungs[row];
   for (const size_t row : {4u, 5u, 8u}) EXPECT_EQ(rungs[row].back(), '0') << rungs[row];
   const std::vector<std::string> rows = lines_of(table_of("h"));

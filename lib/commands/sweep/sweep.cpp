@@ -133,10 +133,10 @@ class SweepRun {
       recipes_.clear();
       for (const RungRow& row : ranked(sweep_, goal_.rung, recipes_before_, results_)) {
         rungs_.push_back(row);
-        if (row.goes_on) recipes_.push_back(row.recipe);
+        if (row.advances) recipes_.push_back(row.recipe);
       }
       std::sort(recipes_.begin(), recipes_.end());
-      core::log_info("after 1/{} of the updates {} of {} combinations go on", goal_.divisor, recipes_.size(),
+      core::log_info("after 1/{} of the updates {} of {} combinations advance", goal_.divisor, recipes_.size(),
                      recipes_before_.size());
     }
   }
@@ -226,7 +226,7 @@ class SweepRun {
   const Sweep& sweep_;
   const bool trusts_model_;
   Goal goal_;
-  std::vector<size_t> recipes_, recipes_before_;  ///< that go on, and those of the rung
+  std::vector<size_t> recipes_, recipes_before_;  ///< that advance, and those of the rung
   std::vector<RungRow> rungs_;
   std::vector<std::optional<PartResult>> results_;
   std::set<size_t> waiting_;

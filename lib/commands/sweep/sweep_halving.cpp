@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Successive halving: which combinations of a sweep go on after a share of their updates.
+// Successive halving: which combinations of a sweep advance after a share of their updates.
 #include <algorithm>
 #include <cmath>
 
@@ -43,20 +43,20 @@ std::vector<RungRow> ranked(const Sweep& sweep, int64_t rung, const std::vector<
     return lower_is_better ? a.value < b.value : a.value > b.value;
   });
   const size_t kept = (rows.size() + static_cast<size_t>(sweep.halve) - 1) / static_cast<size_t>(sweep.halve);
-  for (size_t i = 0; i < kept; ++i) rows[i].goes_on = true;
+  for (size_t i = 0; i < kept; ++i) rows[i].advances = true;
   return rows;
 }
 
 std::string halving_csv(const Sweep& sweep, const std::vector<RungRow>& rows) {
   std::vector<std::string> names = {"rung", "share_of_updates"};
   for (const auto& [name, value] : sweep.recipes[0]) names.push_back(name);
-  names.insert(names.end(), {"mean", "goes_on"});
+  names.insert(names.end(), {"mean", "advances"});
   std::string text = core::csv_row(names) + "\n";
   for (const RungRow& row : rows) {
     std::vector<std::string> cells = {std::to_string(row.rung + 1), format("1/{}", divisor_of(sweep, row.rung))};
     for (const auto& [name, value] : sweep.recipes[row.recipe]) cells.push_back(value);
     cells.push_back(std::isnan(row.value) ? "" : format("{:.6g}", row.value));
-    cells.emplace_back(row.goes_on ? "1" : "0");
+    cells.emplace_back(row.advances ? "1" : "0");
     text += core::csv_row(cells) + "\n";
   }
   return text;
@@ -64,15 +64,15 @@ std::string halving_csv(const Sweep& sweep, const std::vector<RungRow>& rows) {
 
 std::string halving_text(const Sweep& sweep, const std::vector<RungRow>& rows) {
   std::string text = "halving: ";
-  int64_t going_on = 0;
+  int64_t advancing = 0;
   for (int64_t rung = 0; rung < short_rungs(sweep); ++rung) {
     const auto of_rung = [rung](const RungRow& row) { return row.rung == rung; };
-    const auto goes_on = [&](const RungRow& row) { return of_rung(row) && row.goes_on; };
+    const auto advances = [&](const RungRow& row) { return of_rung(row) && row.advances; };
     text += format("{}{} for 1/{} of the updates, ", std::count_if(rows.begin(), rows.end(), of_rung),
                    rung == 0 ? " combinations" : "", divisor_of(sweep, rung));
-    going_on = std::count_if(rows.begin(), rows.end(), goes_on);
+    advancing = std::count_if(rows.begin(), rows.end(), advances);
   }
-  return text + format("{} to the end; halving.csv has all\n", going_on);
+  return text + format("{} to the end; halving.csv has all\n", advancing);
 }
 
 Sweep part_of(const Sweep& sweep, const std::vector<size_t>& recipes, std::vector<std::optional<PartResult>>& results) {

@@ -20,7 +20,7 @@ struct SweepFlags {
   int64_t seeds = 1;
   int64_t folds = 0;   ///< 0: the validation data of the options
   int64_t random = 0;  ///< combinations that are drawn; 0: all
-  int64_t halve = 0;   ///< of so many combinations one goes on at a rung; 0: all run to their end
+  int64_t halve = 0;   ///< one in that many combinations advances at a rung; 0: all run to their end
   bool dry_run = false;
 };
 
@@ -70,10 +70,10 @@ struct RungRow {
   int64_t rung = 0;
   size_t recipe = 0;
   double value = 0;  ///< mean over seeds and folds; NaN: a run failed
-  bool goes_on = false;
+  bool advances = false;
 };
 /// `recipes`: those of the rung; `results`: of each part of the sweep at it. The best first, of equal ones the first;
-/// one in `halve` goes on, rounded up.
+/// one in `halve` advances, rounded up.
 std::vector<RungRow> ranked(const Sweep& sweep, int64_t rung, const std::vector<size_t>& recipes,
                             const std::vector<std::optional<PartResult>>& results);
 std::string halving_csv(const Sweep& sweep, const std::vector<RungRow>& rows);

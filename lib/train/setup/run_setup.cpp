@@ -64,7 +64,8 @@ void prove_before_measuring(Settings& settings, const data::Datasets& datasets, 
   }
 }
 
-/// Whether a batch may be too much, estimated from what deep networks hold of an image: trying in vain takes seconds.
+/// Whether a batch may be too much, estimated from what deep networks hold of an image: a trial that fails takes
+/// seconds.
 bool may_be_too_large(const Settings& settings, const data::Source& train) {
   constexpr int64_t kHeldOverInput = 300;  // activations and their gradients
   const config::ResolvedOptions& options = settings.options();
