@@ -24,6 +24,7 @@
 #include "core/time/clock.h"
 #include "observe/report/report_page.h"
 #include "observe/report/run_record.h"
+#include "observe/report/run_record_files.h"
 #include "observe/runs/mlflow_store.h"
 #include "observe/runs/run_listing.h"
 #include "observe/runs/watch_view.h"
@@ -161,7 +162,7 @@ void follow_on_screen(const std::vector<std::string>& paths) {
 }
 
 /// Writes the page again whenever the runs have got further, and once more when all have ended.
-void follow_on_page(const std::vector<std::string>& paths, const std::string& output) {
+void follow_on_page(const std::vector<std::string>& paths, const std::string& output, const std::string& folder) {
   constexpr int kReload = 10;           // seconds
   constexpr double kShareOfMaking = 5;  // large pages are made less often
   core::log_info("open {} in a browser: it reloads itself until the runs end (Ctrl-C ends this command only)",
@@ -176,7 +177,7 @@ void follow_on_page(const std::vector<std::string>& paths, const std::string& ou
       ended = ended && observe::has_ended(run);
       now += core::format("{} {} {};", run.epochs_done, run.updates, run.state);
     }
-    if (ended || now != before) write_run_report(paths, output, ended ? 0 : kReload);
+    if (ended || now != before) write_run_report(paths, output, ended ? 0 : kReload, folder);
     if (ended) return;
     before = now;
     wait(std::max<double>(kReload / 2.0, kShareOfMaking * core::seconds_since(begin)));
@@ -187,13 +188,14 @@ Outcome write_page_of(const std::vector<std::string>& folders, const RunsFlags& 
   std::string output = flags.output;
   if (output.empty()) output = folders.size() == 1 ? folders[0] + "/report.html" : "report.html";
   const std::vector<std::string> paths = paths_of(folders);
+  const std::string folder = folders.size() == 1 ? folders[0] : "";
   if (!flags.follow) {
-    write_run_report(paths, output);
+    write_run_report(paths, output, /*reload_seconds=*/0, folder);
   } else if (output == "-") {
     throw core::Error(core::ErrorKind::usage, "--follow keeps a file up to date, but --output is standard output",
                       "name a file: --output report.html");
   } else {
-    follow_on_page(paths, output);
+    follow_on_page(paths, output, folder);
   }
   if (output != "-") core::log_info("written: {}", core::printable(output));
   return {core::kExitOk, "reported"};
@@ -276,7 +278,8 @@ Command runs_command() {
 
 // A page about runs, from what they left in their directories.
 
-void write_run_report(const std::vector<std::string>& run_dirs, const std::string& output, int reload_seconds) {
+void write_run_report(const std::vector<std::string>& run_dirs, const std::string& output, int reload_seconds,
+                      const std::string& folder) {
   std::vector<observe::RunRecord> runs;
   std::string left_out;
   for (const std::string& run_dir : run_dirs) {
@@ -293,8 +296,9 @@ void write_run_report(const std::vector<std::string>& run_dirs, const std::strin
   if (runs.empty() && reload_seconds > 0) runs.emplace_back().path = run_dirs.at(0);
   if (runs.empty()) runs.push_back(observe::read_run_record(run_dirs.at(0)));  // its error names what is missing
   if (!left_out.empty() && reload_seconds == 0) core::log_warning("no training yet, left out: {}", left_out);
-  write_result(output, observe::report_page(std::move(runs), "stoker train " STOKER_VERSION,
-                                            core::utc_text(std::time(nullptr)), reload_seconds));
+  write_result(output,
+               observe::report_page(std::move(runs), "stoker train " STOKER_VERSION, core::utc_text(std::time(nullptr)),
+                                    reload_seconds, observe::read_sweep_table(folder)));
 }
 
 }  // namespace stoker::train

@@ -9,7 +9,9 @@ namespace stoker::train {
 
 /// Reads the run directories and writes one page about them to `output`, which may be "-". Of several, those that have
 /// not begun to train are left out; a page that reloads itself (`reload_seconds` > 0) shows them without curves.
-/// Throws no_input, data, and what write_result throws.
-void write_run_report(const std::vector<std::string>& run_dirs, const std::string& output, int reload_seconds = 0);
+/// `folder`: that the runs lie in; the page has the table of a sweep there. Throws no_input, data, and what
+/// write_result throws.
+void write_run_report(const std::vector<std::string>& run_dirs, const std::string& output, int reload_seconds = 0,
+                      const std::string& folder = "");
 
 }  // namespace stoker::train

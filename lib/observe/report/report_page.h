@@ -12,11 +12,14 @@
 namespace stoker::observe {
 
 /// `made_by`: "stoker train 0.1.0"; `time`: when the page was made, UTC; `reload_seconds`: see page_of(). At least one
-/// run. Several are sorted, the best first; the first six have colours.
+/// run. Several are sorted, the best first; the first six have colours. `sweep`: the table of a sweep of them, its
+/// header first, as read_sweep_table() returns it; empty: they are none.
 std::string report_page(std::vector<RunRecord> runs, const std::string& made_by, const std::string& time,
-                        int reload_seconds = 0);
+                        int reload_seconds = 0, const std::vector<std::vector<std::string>>& sweep = {});
 
 // Its sections, in order; each is "" when no run has anything to show there.
+/// Which combinations of a sweep are better than others by more than chance.
+std::string comparison_section(const std::vector<std::vector<std::string>>& sweep);
 std::string outcome_section(const std::vector<RunRecord>& runs);
 /// The metric over each option in which several runs differ.
 std::string sweep_section(const std::vector<RunRecord>& runs);

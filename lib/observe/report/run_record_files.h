@@ -24,6 +24,8 @@ void read_certainty(RunRecord& record);
 void read_eval_curves(RunRecord& record);
 /// worst.json. A file of another form shows no picture.
 void read_pictures(RunRecord& record);
+/// sweep.csv of a folder of runs, its header first; at most 1,000 rows. Empty: there is none, or it cannot be read.
+std::vector<std::vector<std::string>> read_sweep_table(const std::string& folder);
 /// plan.json. A plan of another form is not a plan.
 void read_memory_plan(RunRecord& record);
 

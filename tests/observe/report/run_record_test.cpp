@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "observe/report/report_page.h"
+#include "observe/report/run_record_files.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::observe {
@@ -246,6 +247,19 @@ TEST_F(RunRecordTest, SeveralRunsAreATableTheBestFirstWithWhatSomebodyChose) {
   EXPECT_NE(page.find("f1 over lr</figcaption>"), std::string::npos);
   EXPECT_EQ(page.find("f1 over warmup</figcaption>"), std::string::npos);
   EXPECT_NE(page.find("</svg>best <b>0.4</b>"), std::string::npos) << "one line of each run in the chart of the loss";
+}
+
+TEST_F(RunRecordTest, APageOfASweepHasItsTable) {
+  folder_.write("sweep.csv", "rank,lr,mean,better_than\n1,<b>,71.5,2\ntorn\n2,0.01,70,\n");
+  const std::string page = report_page({record(), record()}, "stoker", "now", 0, read_sweep_table(folder_.path()));
+  const size_t table = page.find("aria-label=\"Sweep\"");
+  ASSERT_NE(table, std::string::npos);
+  const std::string rows = page.substr(table, page.find("</table>", table) - table);
+  EXPECT_NE(rows.find("<th scope=\"col\">better than</th>"), std::string::npos) << rows;
+  EXPECT_NE(rows.find("<tr><td>1</td><td>&lt;b&gt;</td><td>71.5</td><td>2</td></tr>"), std::string::npos) << rows;
+  EXPECT_EQ(rows.find("torn"), std::string::npos);
+  EXPECT_EQ(report_page({record()}, "stoker", "now").find("aria-label=\"Sweep\""), std::string::npos);
+  EXPECT_TRUE(read_sweep_table("/nowhere").empty());
 }
 
 TEST_F(RunRecordTest, ARunIsJudgedByItsMetricAndRunsWithoutAResultComeLast) {
