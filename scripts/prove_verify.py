@@ -5,7 +5,8 @@
     scripts/prove_verify.py --train build/release/apps/train --honest 30 --falsified 30
 
 Honest runs, every third of them killed with SIGKILL and resumed, must pass with every segment computed again. Falsified ones
-must fail: a bit of a weight, a flipped label, an option, a checkpoint of another run, an epoch that is only claimed. The forger
+must fail: a bit of a weight, a flipped label, an option, a checkpoint of another run, an epoch that is only claimed, swapped names of
+classes. The forger
 makes manifests agree with the files, the state with the weights, and takes records out of metrics.jsonl; the last checkpoint is
 forged, which no other one names, so that only computing it again finds it. Last, such a run is verified with one segment
 or two drawn at random again and again: it must fail when the forged one is drawn, at no other time, and as often as expected.
@@ -101,6 +102,23 @@ def skip_epoch(run, rng, _):
     return f"{older.name} as {last.name}"
 
 
+def swap_classes(run, rng, _):
+    """The names of two classes in preprocess.json, which predict prints; half the times as if it had been calibrated."""
+    checkpoint = runs.checkpoints(run)[-1]
+    path = checkpoint / "preprocess.json"
+    fields = json.loads(path.read_text())
+    names = fields["class_names"]
+    names[0], names[-1] = names[-1], names[0]
+    as_saved = json.loads((checkpoint / "manifest.json").read_text())["files"]["preprocess.json"]
+    path.write_text(json.dumps(fields))
+    hide_traces(run, checkpoint)
+    if rng.random() < 0.5:
+        manifest = json.loads((checkpoint / "manifest.json").read_text())
+        manifest["extra"]["as_saved"] = {"preprocess.json": as_saved}
+        (checkpoint / "manifest.json").write_text(json.dumps(manifest))
+    return "names of classes"
+
+
 def check_honest(train, work, count, rng):
     passed, killed = 0, 0
     for number in range(count):
@@ -120,7 +138,7 @@ def check_honest(train, work, count, rng):
 
 def check_falsified(train, work, count, honest, rng):
     found = 0
-    forgeries = [flip_weight, flip_label, change_option, foreign_checkpoint, skip_epoch]
+    forgeries = [flip_weight, flip_label, change_option, foreign_checkpoint, skip_epoch, swap_classes]
     by_kind = {}
     for number in range(count):
         source = number % honest

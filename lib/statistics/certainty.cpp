@@ -368,7 +368,8 @@ ProbabilityFit fit_probabilities(const EvaluatedSamples& raw) {
   const double found = 1 / best_inverse(raw);
   // Six digits are more than samples tell, and the same on every machine.
   fit.temperature = std::stod(core::format("{:.6g}", found));
-  fit.is_at_limit = found <= kLeastTemperature || found >= kMostTemperature;
+  fit.is_lowest = found <= kLeastTemperature;
+  fit.is_highest = found >= kMostTemperature;
   fit.threshold = raw.threshold;
   if (!has_labels(raw.task)) return fit;
   const std::vector<LabelThresholds> best = best_thresholds(with_fit(raw, fit));

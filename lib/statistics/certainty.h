@@ -49,7 +49,8 @@ Calibration calibration_of(const EvaluatedSamples& samples, uint64_t seed);
 
 struct ProbabilityFit {
   double temperature = 1;
-  bool is_at_limit = false;            ///< no temperature between 0.05 and 20 is best: (nearly) all answers are right
+  bool is_lowest = false;              ///< 0.05, and less would be better: (nearly) all answers are right
+  bool is_highest = false;             ///< 20, and more would be better: outputs are unrelated to what is true
   std::vector<double> threshold{0.5};  ///< of labels one each
 };
 

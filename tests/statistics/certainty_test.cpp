@@ -244,7 +244,7 @@ TEST(ProbabilityFitTest, FindsHowMuchTooSureOutputsAre) {
       const EvaluatedSamples raw = too_sure(task, 20'000, times, 1);
       const ProbabilityFit fit = fit_probabilities(raw);
       EXPECT_NEAR(fit.temperature, times, 0.05 * times);
-      EXPECT_FALSE(fit.is_at_limit);
+      EXPECT_FALSE(fit.is_lowest || fit.is_highest);
       EXPECT_EQ(fit.threshold.size(), task == TaskKind::multilabel ? 4u : 1u);
       const FitCheck check = check_fit(raw, 7);
       EXPECT_EQ(check.fitted + check.judged, raw.count());
@@ -286,7 +286,7 @@ TEST(ProbabilityFitTest, WhereAllIsRightTheTemperatureIsAtItsLimit) {
   EvaluatedSamples raw = too_sure(TaskKind::multiclass, 50, 1, 2);
   raw.truth_class = raw.predicted_class;
   const ProbabilityFit fit = fit_probabilities(raw);
-  EXPECT_TRUE(fit.is_at_limit);
+  EXPECT_TRUE(fit.is_lowest);
   EXPECT_NEAR(fit.temperature, 0.05, 1e-9);
 }
 

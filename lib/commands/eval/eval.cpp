@@ -202,9 +202,9 @@ core::Json calibrate(const LoadedModel& loaded, const statistics::EvaluatedSampl
       check.after.loss, has_labels ? format(", f1 {:.4f} -> {:.4f}", check.before.f1, check.after.f1) : "");
   core::log_info("             fitted to {} images and judged on {} others; stored in {}/{}: fitted to all {}",
                  check.fitted, check.judged, core::printable(loaded.saved.path), engine::kPreprocessFile, raw.count());
-  if (fit.is_at_limit) {
-    core::log_warning(
-        "the temperature is at its limit: (nearly) all of these images are right, or outputs say nothing");
+  if (fit.is_lowest) core::log_warning("the temperature is at its limit: (nearly) all of these images are right");
+  if (fit.is_highest) {
+    core::log_warning("the temperature is at its limit: the outputs are unrelated to what is true of these images");
   }
   const auto figures = [&](const statistics::FitCheck::Figures& of) {
     core::Json json = {{"ece", of.ece}, {"chance_ece", of.chance_ece}, {"loss", of.loss}};

@@ -10,6 +10,7 @@
 #include "core/system/file.h"
 #include "engine/checkpoint/run_identity.h"
 #include "engine/files/checkpoint_files.h"
+#include "engine/saved/saved_model.h"
 
 namespace stoker::train {
 namespace {
@@ -45,6 +46,13 @@ Json data_of(const std::string& fingerprint) {
   return parts;
 }
 
+/// How images become what the network sees, and what was fitted to its outputs since; null: an older program's
+/// checkpoint.
+Json preprocess_of(const std::string& checkpoint) {
+  const std::string path = checkpoint + "/" + engine::kPreprocessFile;
+  return core::file_exists(path) ? core::parse_json(core::read_file(path, kMaxBytes), path) : Json();
+}
+
 /// The name of a checkpoint in its run.
 std::string checkpoint_name(const std::string& checkpoint) {
   return "checkpoints/" + fs::path(checkpoint).filename().string();
@@ -71,7 +79,7 @@ Json receipt_of(const RecordedRun& run) {
                         {"digest", digest("sha256", sha256_of_file(path + "/model.safetensors"))}});
     checkpoints.push_back({{"name", checkpoint_name(path)},
                            {"digest", digest(kFamily, engine::checkpoint_digest(path))},
-                           {"annotations", {{"updates", updates}}}});
+                           {"annotations", {{"updates", updates}, {"preprocess", preprocess_of(path)}}}});
   }
   const Json definition = {{"buildType", "urn:stoker:train:v1"},
                            {"externalParameters", {{"options", extra.value("training_options", Json::object())}}},
@@ -159,7 +167,8 @@ bool is_receipt(const std::string& path) {
 }
 
 Json read_receipt(const std::string& path) {
-  Json receipt = core::parse_json(core::read_file(path, kMaxBytes), path);
+  constexpr int kMostNesting = 16;
+  Json receipt = core::parse_json(core::read_file(path, kMaxBytes), path, kMostNesting);
   const Json type = receipt.is_object() ? receipt.value("predicateType", Json()) : Json();
   if (type == kProvenance && receipt.value("_type", Json()) == kStatement) return receipt;
   throw core::Error(core::ErrorKind::data, core::printable(path) + " is no receipt of train inspect verify --receipt",

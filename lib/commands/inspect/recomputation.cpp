@@ -137,6 +137,10 @@ engine::RunProgress Recomputation::at() const {
   return state;
 }
 
+core::Json Recomputation::preprocess() const {
+  return config::to_json(preprocessing_for(options(), *prepared_.datasets.train));
+}
+
 std::vector<std::string> Recomputation::differences(const std::string& checkpoint) const {
   return checkpoints_->differences(checkpoint);
 }

@@ -45,6 +45,8 @@ class Recomputation {
   /// As after the last update, where --precise-bn requests it.
   void measure_statistics();
 
+  /// How samples become what the network sees, as the run's checkpoints store it.
+  core::Json preprocess() const;
   /// The differences from the run that wrote `checkpoint`: options and data, one per line.
   std::vector<std::string> differences(const std::string& checkpoint) const;
 

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/file.h"
 #include "core/time/clock.h"
 #include "engine/checkpoint/trained_state.h"
 #include "engine/digest/tensor_digest.h"
@@ -104,6 +105,29 @@ void compare_progress(const std::string& path, const engine::RunProgress& end, c
   }
 }
 
+/// preprocess.json against what the options and the data give. A temperature and thresholds that were fitted to outputs
+/// later follow from neither. Fields that an older program did not write are not looked for.
+void compare_preprocess(const std::string& path, core::Json computed, std::vector<std::string>& problems) {
+  constexpr uint64_t kMaxBytes = 64 << 20;
+  const std::string file = path + "/" + engine::kPreprocessFile;
+  if (!core::file_exists(file)) return;
+  core::Json saved = core::parse_json(core::read_file(file, kMaxBytes), file);
+  if (!saved.is_object()) saved = {{"format", saved}};
+  if (engine::was_replaced(engine::read_manifest(path), engine::kPreprocessFile)) {
+    for (core::Json* const json : {&saved, &computed}) {
+      json->erase("version");
+      if (!(*json)["predictions"].is_object()) continue;
+      for (const char* const fitted : {"temperature", "threshold"}) (*json)["predictions"].erase(fitted);
+    }
+  }
+  for (const auto& field : saved.items()) {
+    const std::string& name = field.key();
+    const auto found = computed.find(name);
+    if (found != computed.end() && *found == field.value()) continue;
+    problems.push_back(format("{}: its {} is not what options and data give", file, core::printable(name)));
+  }
+}
+
 void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRange& range, RangeResult& result) {
   const std::string& path = run.checkpoints.at(range.to);
   for (const std::string& difference : part.differences(path)) result.problems.push_back(path + ": " + difference);
@@ -144,6 +168,7 @@ void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRang
                difference.different.size() + difference.only_one.size(), difference.tensors,
                libraries.empty() ? "" : "; other libraries compute it: " + libraries));
   }
+  compare_preprocess(path, part.preprocess(), result.problems);
   compare_progress(path, engine::load_saved_model(path).state, part.at(), part.plan().updates(), result.problems);
 }
 
@@ -281,10 +306,11 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
   const Findings records = check_records(run);
   found.problems = records.problems;
   found.notes = records.notes;
-  if (!receipt.is_null()) add_receipt_problems(receipt, run, found.problems);
   core::log_info("records   {} checkpoint{}, {} updates with digests: {}", run.checkpoints.size(),
                  run.checkpoints.size() == 1 ? "" : "s", run.digests.size(),
                  found.problems.empty() ? "they agree" : "they DISAGREE");
+  std::vector<std::string> of_receipt;
+  if (!receipt.is_null()) add_receipt_problems(receipt, run, of_receipt);
   found.run_seconds = seconds_of(run);
   found.all = update_ranges(run);
   found.drawn = drawn_ranges(found.all, flags.segments);
@@ -298,6 +324,8 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
     found.seconds += result.seconds;
   }
   log_verification(found);
+  const bool is_only_receipt = found.problems.empty();
+  found.problems.insert(found.problems.end(), of_receipt.begin(), of_receipt.end());
   if (flags.json) write_result("-", core::json_page(json_of(found, run)));
   if (found.problems.empty()) {
     if (!flags.receipt.empty()) write_receipt(run, flags.receipt);
@@ -305,6 +333,12 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
   }
   std::string list;
   for (const std::string& problem : found.problems) list += "\n  " + core::printable(problem);
+  if (is_only_receipt) {
+    throw core::Error(
+        core::ErrorKind::data,
+        format("the receipt {} is not that of {}:{}", core::printable(flags.run), core::printable(run.path), list),
+        "the run itself matches its records; --receipt FILE writes its receipt");
+  }
   throw core::Error(
       core::ErrorKind::data, format("{} does not match its records:{}", core::printable(run.path), list),
       "another program, LibTorch, processor or number of threads computes other bits, too: train inspect diff "

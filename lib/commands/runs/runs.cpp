@@ -205,14 +205,15 @@ Outcome write_page_of(const std::vector<std::string>& folders, const RunsFlags& 
 Outcome write_to_mlflow(std::vector<std::string> folders, bool follow) {
   if (folders.empty()) {
     throw core::Error(core::ErrorKind::usage, "--to mlflow writes into a folder, and none is named",
-                      "train runs RUNS --to mlflow mlruns, then mlflow ui --backend-store-uri mlruns");
+                      "train runs RUNS --to mlflow mlruns");
   }
   const std::string store = folders.back();
   folders.pop_back();
   if (folders.empty()) folders.emplace_back("runs");
-  if (core::file_exists(store + "/status.json") || core::file_exists(store + "/metrics.jsonl")) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(store, unknown) && !observe::list_runs(store, std::time(nullptr)).empty()) {
     throw core::Error(core::ErrorKind::usage,
-                      core::format("{} is a run, not a folder for MLflow", core::printable(store)),
+                      core::format("{} holds runs, it is no folder of MLflow", core::printable(store)),
                       "name the folder last: train runs RUNS --to mlflow mlruns");
   }
   const std::vector<std::string> paths = paths_of(folders);
@@ -222,7 +223,7 @@ Outcome write_to_mlflow(std::vector<std::string> folders, bool follow) {
     if (!follow) break;
     if (!ended) wait(5 * kPause);
   }
-  core::log_info("written: {} in {}; mlflow ui --backend-store-uri {} shows them",
+  core::log_info("written: {} in {}; MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {} shows them",
                  core::counted(static_cast<int64_t>(paths.size()), "run"), core::printable(store),
                  core::printable(store));
   return {core::kExitOk, "written"};

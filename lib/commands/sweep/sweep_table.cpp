@@ -219,9 +219,10 @@ class TableMaker {
       text += "one run of each: --seeds 3 shows which differences are more than chance\n";
     }
     if (!pooled_.empty()) {
-      text +=
-          format("all images: each by the network of a fold that was not trained on it{}; pooled.csv has all metrics\n",
-                 sweep_.seeds > 1 ? ", mean over seeds" : "");
+      text += format(
+          "all images: each by the network of a fold that was not trained on it{}; pooled.csv has all metrics, "
+          "confusion*.csv the matrix\n",
+          sweep_.seeds > 1 ? ", mean over seeds" : "");
     }
     if (rows_.size() < 2 || rows_[1].to_first.runs < 2) return text;
     const Row& second = rows_[1];

@@ -208,6 +208,11 @@ std::string checkpoint_digest(const std::string& path, core::FileSystem& files) 
   return core::hash_hex(manifest_text(manifest));
 }
 
+bool was_replaced(const Manifest& manifest, const std::string& name) {
+  const auto as_saved = manifest.extra.find(kAsSaved);
+  return as_saved != manifest.extra.end() && as_saved->contains(name);
+}
+
 void replace_in_checkpoint(const std::string& path, const std::string& name, std::string_view content,
                            core::FileSystem& files) {
   const fs::path folder = fs::canonical(path);  // best and last are links

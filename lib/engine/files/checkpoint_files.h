@@ -92,6 +92,8 @@ std::string checkpoint_digest(const std::string& path, core::FileSystem& files =
 /// commit().
 void replace_in_checkpoint(const std::string& path, const std::string& name, std::string_view content,
                            core::FileSystem& files = core::posix_file_system());
+/// Whether a file of the checkpoint was replaced since it was saved, as replace_in_checkpoint() does it.
+bool was_replaced(const Manifest& manifest, const std::string& name);
 /// Writes a file durably and returns its record.
 FileRecord write_checkpoint_file(const std::string& path, std::string_view content,
                                  core::FileSystem& files = core::posix_file_system());
