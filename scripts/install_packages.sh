@@ -16,6 +16,10 @@ case "${ID:-}:${VERSION_ID:-}" in
 esac
 
 missing=
+want() {
+  status=$(dpkg-query -W -f '${Status}' "$1" 2>/dev/null || true)
+  [ "$status" = 'install ok installed' ] || missing="$missing $1"
+}
 while read -r package words; do
   case $package in ''|'#'*) continue ;; esac
   wanted=yes
@@ -24,13 +28,9 @@ while read -r package words; do
   done
   case " ${STOKER_WITHOUT:-} " in *" $package "*) wanted= ;; esac
   [ -n "$wanted" ] || continue
-  status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
-  [ "$status" = 'install ok installed' ] || missing="$missing $package"
+  want "$package"
 done < "$here/packages.txt"
-for package in ${STOKER_WITH:-}; do
-  status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
-  [ "$status" = 'install ok installed' ] || missing="$missing $package"
-done
+for package in ${STOKER_WITH:-}; do want "$package"; done
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ]; then as_root=

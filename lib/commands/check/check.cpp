@@ -8,6 +8,7 @@
 
 #include "commands/check/check_report.h"
 #include "commands/plan/measure_epoch.h"
+#include "commands/train/card_lines.h"
 #include "commands/train/check_data_files.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -34,14 +35,10 @@ constexpr double kStorageSeconds = 1;
 
 void read_driver(CheckFacts& facts) {
   const observe::Nvml nvml;
-  const engine::CudaLibraries libraries = engine::cuda_libraries();
-  facts.driver = observe::driver_facts(nvml);
-  facts.driver.cuda_runtime = libraries.runtime;
-  facts.driver.cudnn = libraries.cudnn;
+  facts.driver = driver_and_libraries(nvml);
   facts.host = observe::read_host_facts();
   for (observe::CardFacts& card : nvml.cards()) {
-    const std::optional<int> node = observe::node_of_card(card.place);
-    facts.cards.push_back({std::move(card), node, node ? observe::cpus_of_node(*node) : std::vector<int>()});
+    facts.cards.push_back(observe::placed(std::move(card)));
   }
 }
 

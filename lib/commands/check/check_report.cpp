@@ -95,7 +95,7 @@ std::string device_lines(const CheckFacts& facts) {
   if (text.empty()) text = "device    cpu; no CUDA device that LibTorch could use\n";
   text += format("driver    {}\n", observe::driver_text(facts.driver));
   if (facts.driver.failure.empty() && facts.cards.empty()) text += "card      the driver has no device\n";
-  for (const CheckFacts::Card& card : facts.cards) {
+  for (const observe::PlacedCard& card : facts.cards) {
     text += format("card      {}\n", card.facts.name);
     for (const std::string& line : observe::hardware_lines("", observe::card_facts(card.facts, card.node))) {
       text += line + "\n";
@@ -170,7 +170,7 @@ std::vector<std::string> warnings_from(const CheckFacts& facts) {
         1e3 * facts.threads.worst_handover_seconds));
   }
   for (std::string& warning : observe::host_warnings(facts.host)) warnings.push_back(std::move(warning));
-  for (const CheckFacts::Card& card : facts.cards) {
+  for (const observe::PlacedCard& card : facts.cards) {
     for (const std::string& warning :
          observe::card_warnings(card.facts, card.node, observe::allowed_cpus(), card.cpus_of_node)) {
       warnings.push_back(format("{}: {}", card.facts.name, warning));
@@ -270,7 +270,7 @@ core::Json check_json(const CheckFacts& facts) {
   }
   json["host"] = observe::hardware_json(observe::host_facts(facts.host));
   json["cards"] = Json::array();
-  for (const CheckFacts::Card& card : facts.cards) {
+  for (const observe::PlacedCard& card : facts.cards) {
     Json fields = observe::hardware_json(observe::card_facts(card.facts, card.node));
     fields["name"] = card.facts.name;
     json["cards"].push_back(fields);

@@ -26,12 +26,7 @@ struct CheckFacts {
   std::string device;          ///< the one measured: "cpu", "cuda:0"
   observe::DriverFacts driver;
   observe::HostFacts host;
-  struct Card {
-    observe::CardFacts facts;
-    std::optional<int> node;
-    std::vector<int> cpus_of_node;
-  };
-  std::vector<Card> cards;  ///< in the driver's order
+  std::vector<observe::PlacedCard> cards;  ///< in the driver's order
   engine::BlasFacts blas;
   std::string network, backend;  ///< whose operations were proven, and what came of it
   std::vector<engine::ComputeSpeed> compute;

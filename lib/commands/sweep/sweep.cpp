@@ -62,8 +62,8 @@ bool is_busy(const std::string& run_dir) {
          observe::list_run(run_dir, std::time(nullptr)).state == "training";
 }
 
-PartResult result_of(const std::string& run_dir) {
-  const auto best = observe::best_epoch(observe::list_run(run_dir, std::time(nullptr)).record);
+PartResult best_of(const observe::RunRecord& record, const std::string& run_dir) {
+  const auto best = observe::best_epoch(record);
   if (best) return {best->metric, best->value, best->lower_is_better};
   throw Error(ErrorKind::config, core::printable(run_dir) + " was not evaluated: there is nothing to compare",
               "leave out --val-split none and --val-every never");
@@ -71,21 +71,20 @@ PartResult result_of(const std::string& run_dir) {
 
 /// The updates of a whole run; 0: it has not begun.
 int64_t updates_of(const std::string& run_dir) {
-  const std::string path = run_dir + "/metrics.jsonl";
-  constexpr uint64_t kMost = uint64_t{1} << 30;
-  if (!core::file_exists(path)) return 0;
-  for (const std::string& line : core::lines_of(core::read_file(path, kMost))) {
-    const core::Json event = core::Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!event.is_object() || event.value("event", "") != "start") continue;
-    return event.value("updates_per_epoch", int64_t{0}) * event.value("epochs", int64_t{0});
-  }
-  return 0;
+  int64_t updates = 0;
+  if (!core::file_exists(run_dir + "/metrics.jsonl")) return updates;
+  observe::for_each_event(run_dir, [&](const core::Json& event) {
+    if (event.value("event", "") != "start") return true;
+    updates = event.value("updates_per_epoch", int64_t{0}) * event.value("epochs", int64_t{0});
+    return false;
+  });
+  return updates;
 }
 
 /// The evaluation after exactly `updates`: the best until then may be one that only a stop made.
 PartResult result_after(const std::string& run_dir, int64_t updates) {
   const observe::RunRecord record = observe::list_run(run_dir, std::time(nullptr)).record;
-  const PartResult best = result_of(run_dir);
+  const PartResult best = best_of(record, run_dir);
   const auto& columns = record.epoch_columns;
   const auto place = [&](const std::string& name) {
     return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
@@ -206,7 +205,7 @@ class SweepRun {
       waiting_.erase(i);
     } else if (code == core::kExitOk || has_diverged) {
       results_[i] = has_diverged     ? PartResult()
-                    : goal_.is_end() ? result_of(path)
+                    : goal_.is_end() ? best_of(observe::list_run(path, std::time(nullptr)).record, path)
                                      : result_after(path, updates_at_goal(path));
       note_result(sweep_, part, goal_, *results_[i]);
       waiting_.erase(i);

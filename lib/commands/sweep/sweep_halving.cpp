@@ -55,7 +55,7 @@ std::string halving_csv(const Sweep& sweep, const std::vector<RungRow>& rows) {
   for (const RungRow& row : rows) {
     std::vector<std::string> cells = {std::to_string(row.rung + 1), format("1/{}", divisor_of(sweep, row.rung))};
     for (const auto& [name, value] : sweep.recipes[row.recipe]) cells.push_back(value);
-    cells.push_back(std::isnan(row.value) ? "" : format("{:.6g}", row.value));
+    cells.push_back(number_cell(row.value));
     cells.emplace_back(row.advances ? "1" : "0");
     text += core::csv_row(cells) + "\n";
   }

@@ -100,6 +100,9 @@ std::string pooled_csv(const Sweep& sweep, const std::vector<std::optional<Poole
 
 // The table.
 
+/// A number as a cell of a CSV file; empty for NaN.
+std::string number_cell(double value);
+
 struct SweepTable {
   std::string text, csv;
   std::string metric;

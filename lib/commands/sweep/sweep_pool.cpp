@@ -237,7 +237,6 @@ std::string pooled_csv(const Sweep& sweep, const std::vector<std::optional<Poole
   for (const auto& [name, value] : sweep.recipes[0]) cells.push_back(name);
   for (const char* const name : {"images", "metric", "value", "low", "high"}) cells.emplace_back(name);
   std::string csv = core::csv_row(cells) + "\n";
-  const auto number = [](double value) { return std::isnan(value) ? std::string() : core::format("{:.6g}", value); };
   for (size_t i = 0; i < pooled.size(); ++i) {
     if (!pooled[i]) continue;
     for (const statistics::MetricEstimate& metric : pooled[i]->metrics) {
@@ -246,7 +245,7 @@ std::string pooled_csv(const Sweep& sweep, const std::vector<std::optional<Poole
       cells.push_back(std::to_string(pooled[i]->samples));
       cells.push_back(metric.name);
       for (const double value : {metric.value, metric.interval.low, metric.interval.high}) {
-        cells.push_back(number(value));
+        cells.push_back(number_cell(value));
       }
       csv += core::csv_row(cells) + "\n";
     }

@@ -32,8 +32,6 @@ struct Row {
   int64_t seeds_needed = 0;  ///< in all; 0: not known
 };
 
-std::string number(double value) { return std::isnan(value) ? "" : format("{:.6g}", value); }
-
 std::string range_text(const statistics::Interval& interval) {
   return std::isnan(interval.low) ? "-" : format("{:.5g} to {:.5g}", interval.low, interval.high);
 }
@@ -150,14 +148,15 @@ class TableMaker {
       std::vector<std::string> cells = {std::to_string(i + 1)};
       for (const auto& [name, value] : sweep_.recipes[row.recipe]) cells.push_back(value);
       const RunMean& mean = row.mean;
-      for (const std::string& cell : {std::to_string(mean.runs), std::to_string(row.failed), metric_, number(mean.mean),
-                                      number(mean.interval.low), number(mean.interval.high)}) {
+      for (const std::string& cell :
+           {std::to_string(mean.runs), std::to_string(row.failed), metric_, number_cell(mean.mean),
+            number_cell(mean.interval.low), number_cell(mean.interval.high)}) {
         cells.push_back(cell);
       }
       const bool is_compared = i > 0 && row.to_first.runs > 0;
       for (const double value :
            {row.to_first.mean, row.to_first.interval.low, row.to_first.interval.high, row.chance}) {
-        cells.push_back(is_compared ? number(value) : "");
+        cells.push_back(is_compared ? number_cell(value) : "");
       }
       cells.push_back(row.better_than);
       cells.push_back(row.seeds_needed > 0 ? std::to_string(row.seeds_needed) : "");
@@ -165,7 +164,7 @@ class TableMaker {
         const statistics::MetricEstimate* const metric = pooled_metric(row);
         for (const double value : {metric ? metric->value : std::nan(""), metric ? metric->interval.low : std::nan(""),
                                    metric ? metric->interval.high : std::nan("")}) {
-          cells.push_back(number(value));
+          cells.push_back(number_cell(value));
         }
         const auto& pooled = pooled_[row.recipe];
         cells.push_back(pooled ? std::to_string(pooled->samples) : "");
@@ -249,6 +248,8 @@ class TableMaker {
 };
 
 }  // namespace
+
+std::string number_cell(double value) { return std::isnan(value) ? "" : format("{:.6g}", value); }
 
 SweepTable table_of(const Sweep& sweep, const std::vector<std::optional<PartResult>>& results,
                     const std::vector<std::optional<Pooled>>& pooled) {

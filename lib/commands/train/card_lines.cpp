@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/train/card_lines.h"
 
+#include <utility>
+
 #include "core/format.h"
 #include "engine/device/device.h"
 
@@ -40,26 +42,28 @@ std::vector<std::string> untried_lines(const std::string& compute_capability) {
           "          graphs and resident pixels stay off until it has passed"};
 }
 
-std::vector<std::string> hardware_screen(const std::vector<std::string>& names, std::vector<std::string>& warnings) {
-  constexpr size_t kColumns = 80;
-  const observe::Nvml nvml;
-  const observe::HostFacts host = observe::read_host_facts();
+observe::DriverFacts driver_and_libraries(const observe::Nvml& nvml) {
   observe::DriverFacts driver = observe::driver_facts(nvml);
   const engine::CudaLibraries libraries = engine::cuda_libraries();
   driver.cuda_runtime = libraries.runtime;
   driver.cudnn = libraries.cudnn;
-  std::vector<std::string> lines = {"driver    " + observe::driver_text(driver)};
+  return driver;
+}
+
+std::vector<std::string> hardware_screen(const std::vector<std::string>& names, std::vector<std::string>& warnings) {
+  constexpr size_t kColumns = 80;
+  const observe::Nvml nvml;
+  const observe::HostFacts host = observe::read_host_facts();
+  std::vector<std::string> lines = {"driver    " + observe::driver_text(driver_and_libraries(nvml))};
   const auto add = [](const std::vector<std::string>& more, std::vector<std::string>& to) {
     to.insert(to.end(), more.begin(), more.end());
   };
   add(observe::hardware_lines("host", observe::host_facts(host), kColumns), lines);
   add(observe::host_warnings(host), warnings);
-  if (const auto card = nvml.card(names)) {
-    const std::optional<int> node = observe::node_of_card(card->place);
-    add(observe::hardware_lines("card", observe::card_facts(*card, node), kColumns), lines);
-    add(observe::card_warnings(*card, node, observe::allowed_cpus(),
-                               node ? observe::cpus_of_node(*node) : std::vector<int>()),
-        warnings);
+  if (auto found = nvml.card(names)) {
+    const observe::PlacedCard card = observe::placed(std::move(*found));
+    add(observe::hardware_lines("card", observe::card_facts(card.facts, card.node), kColumns), lines);
+    add(observe::card_warnings(card.facts, card.node, observe::allowed_cpus(), card.cpus_of_node), warnings);
   }
   return lines;
 }

@@ -25,6 +25,9 @@ std::vector<std::string> card_option_lines(const config::ResolvedOptions& option
 /// A line where no card of this architecture is in tried_cards(); none where the architecture is not known.
 std::vector<std::string> untried_lines(const std::string& compute_capability);
 
+/// The driver, with the libraries that LibTorch has.
+observe::DriverFacts driver_and_libraries(const observe::Nvml& nvml);
+
 /// Driver, libraries, processors, card. `names`: as Nvml::card() takes them. Appends what costs speed to `warnings`.
 std::vector<std::string> hardware_screen(const std::vector<std::string>& names, std::vector<std::string>& warnings);
 

@@ -135,23 +135,31 @@ class EventReader {
 
 /// Returns updates per epoch.
 double read_events(RunRecord& record) {
-  const std::string text = core::read_file(record.path + "/metrics.jsonl", kMaxBytes);
   EventReader reader(record);
-  for (const std::string& line : core::lines_of(text)) {
-    try {
-      const Json event = core::parse_json(line, "metrics.jsonl");
-      if (!event.is_object()) throw core::Error(core::ErrorKind::data, "not an object");
-      reader.read(event);
-    } catch (const core::Error&) {
-      ++record.damaged_lines;  // a power failure tears a line; the others still hold
-    } catch (const Json::exception&) {
-      ++record.damaged_lines;  // a field of another type
-    }
-  }
+  record.damaged_lines += for_each_event(record.path, [&](const Json& event) {
+    reader.read(event);
+    return true;
+  });
   return reader.updates_per_epoch();
 }
 
 }  // namespace
+
+int64_t for_each_event(const std::string& run_dir, const std::function<bool(const Json& event)>& visit) {
+  int64_t damaged = 0;
+  for (const std::string& line : core::lines_of(core::read_file(run_dir + "/metrics.jsonl", kMaxBytes))) {
+    try {
+      const Json event = core::parse_json(line, "metrics.jsonl");
+      if (!event.is_object()) throw core::Error(core::ErrorKind::data, "not an object");
+      if (!visit(event)) break;
+    } catch (const core::Error&) {
+      ++damaged;
+    } catch (const Json::exception&) {
+      ++damaged;
+    }
+  }
+  return damaged;
+}
 
 std::string RunRecord::option(const std::string& name) const {
   for (const auto& [key, value] : options) {

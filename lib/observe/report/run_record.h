@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "core/text/json.h"
 
 namespace stoker::observe {
 
@@ -142,6 +145,11 @@ bool is_better(const std::optional<BestEpoch>& a, const std::optional<BestEpoch>
 /// Names of options whose values differ between runs, apart from run-dir: those that somebody chose, or where these are
 /// all equal, any.
 std::vector<std::string> differing_options(const std::vector<const RunRecord*>& runs);
+
+/// Calls `visit` for each event of metrics.jsonl, in order, until it returns false. Returns the number of lines that
+/// are no events or have a field of another type: a power failure tears a line, the others still hold. Throws as
+/// core::read_file().
+int64_t for_each_event(const std::string& run_dir, const std::function<bool(const core::Json& event)>& visit);
 
 /// Reads a run directory, of a run that is under way as well. Where a resumed run went through updates a second time,
 /// the later reports count. Throws Error{no_input} when it is not a run directory, Error{data} when a file is not what

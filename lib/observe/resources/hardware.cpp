@@ -147,6 +147,11 @@ std::vector<HardwareFact> host_facts(const HostFacts& host) {
   return facts.take();
 }
 
+PlacedCard placed(CardFacts card) {
+  const std::optional<int> node = node_of_card(card.place);
+  return {std::move(card), node, node ? cpus_of_node(*node) : std::vector<int>()};
+}
+
 std::vector<HardwareFact> card_facts(const CardFacts& card, std::optional<int> node) {
   KnownFacts facts;
   facts.add("compute_capability", card.compute_capability, "compute capability");

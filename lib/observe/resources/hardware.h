@@ -31,6 +31,13 @@ struct HardwareFact {
   core::Json value;
 };
 std::vector<HardwareFact> host_facts(const HostFacts& host);
+/// A card and where it hangs.
+struct PlacedCard {
+  CardFacts facts;
+  std::optional<int> node;
+  std::vector<int> cpus_of_node;
+};
+PlacedCard placed(CardFacts card);
 std::vector<HardwareFact> card_facts(const CardFacts& card, std::optional<int> node);
 
 /// Driver and libraries of the cards; empty: not known, or not there.

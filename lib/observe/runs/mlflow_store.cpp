@@ -104,17 +104,12 @@ class MetricLines {
 };
 
 MetricLines metrics_of(const std::string& run_dir) {
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   MetricLines metrics;
-  const std::string path = run_dir + "/metrics.jsonl";
-  if (!core::file_exists(path)) return metrics;
-  for (const std::string& line : core::lines_of(core::read_file(path, kMaxBytes))) {
-    const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    try {
-      if (event.is_object()) metrics.read(event);
-    } catch (const Json::exception&) {  // a field of another type: the other lines still hold
-    }
-  }
+  if (!core::file_exists(run_dir + "/metrics.jsonl")) return metrics;
+  for_each_event(run_dir, [&](const Json& event) {
+    metrics.read(event);
+    return true;
+  });
   return metrics;
 }
 

@@ -48,7 +48,7 @@ TEST(CheckReportTest, HasDriverProcessorsAndEachCardWithWhatCostsSpeed) {
   CheckFacts facts = good_machine();
   facts.driver = {"", "535.183.01", "12.2", "12.1", "8.9.2", {"NVIDIA A"}};
   facts.host.sockets = 2;
-  CheckFacts::Card card;
+  observe::PlacedCard card;
   card.facts.name = "NVIDIA A";
   card.facts.compute_capability = "8.9";
   card.facts.persistence = false;
