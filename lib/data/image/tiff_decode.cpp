@@ -117,15 +117,13 @@ class SampleReader8 {
                  wide() ? limits.seen : nullptr),
         alpha_({}, tiff.format == kSigned ? 0 : whole_range(tiff).first, whole_range(tiff).second) {}
 
-  /// `first`: which sample of a pixel the first one is; `here`: how many of a pixel there are.
-  void read(const uint8_t* row, uint64_t count, uint64_t first, uint64_t here, uint8_t* out) {
-    if (tiff_.bits == 8 && tiff_.format == kUnsigned) {
-      std::memcpy(out, row, count);
-      return;
-    }
+  /// `first`: which sample of a pixel the first one is; `here`: how many of a pixel there are. The `count` samples
+  /// stand in `row` itself or in `out`.
+  const uint8_t* read(const uint8_t* row, uint64_t count, uint64_t first, uint64_t here, uint8_t* out) {
+    if (tiff_.bits == 8 && tiff_.format == kUnsigned) return row;
     if (tiff_.bits == 16 && tiff_.format == kUnsigned && here + first <= colours_of(tiff_.colour_kind)) {
       colours_.row_of_16(row, static_cast<int64_t>(count), out);
-      return;
+      return out;
     }
     for (uint64_t i = 0; i < count; ++i) {
       const bool is_alpha = first + i % here >= colours_of(tiff_.colour_kind);
@@ -133,6 +131,7 @@ class SampleReader8 {
       if (tiff_.format == kFloat && !is_alpha) note(value);
       out[i] = is_palette_ && !is_alpha ? static_cast<uint8_t>(value) : (is_alpha ? alpha_ : colours_).of(value);
     }
+    return out;
   }
 
   /// Floats whose black and white nobody gave.
@@ -204,7 +203,14 @@ class ColourMeaning {
     const uint64_t stored = colours_of(tiff_.colour_kind), samples = tiff_.samples;
     const bool has_alpha = samples > stored && tiff_.extra != 0;
     const uint64_t seen = (tiff_.colour_kind == kGray || tiff_.colour_kind == kWhiteIsZero ? 1u : 3u);
-    pixels_.resize(width * (seen + (has_alpha ? 1 : 0)));
+    const uint64_t kept = seen + (has_alpha ? 1 : 0);
+    const bool over_black = has_alpha && tiff_.extra != static_cast<int64_t>(kAssociatedAlpha);
+    const bool as_stored = (tiff_.colour_kind == kGray || tiff_.colour_kind == kRgb) && samples == kept;
+    if (as_stored) {
+      convert_row(row, static_cast<int64_t>(width), static_cast<int>(kept), over_black, channels_, out);
+      return;
+    }
+    pixels_.resize(width * kept);
     uint8_t* to = pixels_.data();
     for (uint64_t x = 0; x < width; ++x, row += samples) {
       switch (tiff_.colour_kind) {
@@ -223,9 +229,7 @@ class ColourMeaning {
       }
       if (has_alpha) *to++ = row[stored];
     }
-    const bool over_black = has_alpha && tiff_.extra != static_cast<int64_t>(kAssociatedAlpha);
-    convert_row(pixels_.data(), static_cast<int64_t>(width), static_cast<int>(seen + (has_alpha ? 1 : 0)), over_black,
-                channels_, out);
+    convert_row(pixels_.data(), static_cast<int64_t>(width), static_cast<int>(kept), over_black, channels_, out);
   }
 
  private:
@@ -279,14 +283,15 @@ std::string decode_tiff(const ByteView& bytes, const ImageHeader& header, int ch
   std::string reason = file.read(piece, most_bytes, [&](const TiffPiece& part) {
     row.resize(part.columns * here);
     for (uint64_t y = 0; y < part.rows; ++y) {
-      reader.read(part.data + y * part.row_bytes, part.columns * here, part.plane, here, row.data());
+      const uint8_t* const read =
+          reader.read(part.data + y * part.row_bytes, part.columns * here, part.plane, here, row.data());
       if (!has_planes) {
-        meaning.convert(row.data(), part.columns,
+        meaning.convert(read, part.columns,
                         row_of(out, static_cast<int64_t>(part.top + y)) + part.left * static_cast<uint64_t>(channels));
         continue;
       }
       uint8_t* to = samples.data() + ((part.top + y) * tiff.width + part.left) * tiff.samples + part.plane;
-      for (uint64_t x = 0; x < part.columns; ++x, to += tiff.samples) *to = row[x];
+      for (uint64_t x = 0; x < part.columns; ++x, to += tiff.samples) *to = read[x];
     }
   });
   if (reason.empty()) reason = reader.problem();

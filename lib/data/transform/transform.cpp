@@ -113,7 +113,26 @@ const uint8_t* padded_region(const uint8_t* pixels, int source_height, int sourc
   return padded.data();
 }
 
-/// Copies the window of a region that keeps its size.
+/// Pixels of a row from right to left.
+template <int kChannels>
+void mirror_pixels(const uint8_t* row, int64_t width, uint8_t* out) {
+  for (int64_t x = 0; x < width; ++x) std::memcpy(out + x * kChannels, row + (width - 1 - x) * kChannels, kChannels);
+}
+
+/// Eight gray pixels at a time: small ones would spend most of a loader's time here.
+template <>
+void mirror_pixels<1>(const uint8_t* row, int64_t width, uint8_t* out) {
+  int64_t x = 0;
+  for (; x + 8 <= width; x += 8) {
+    uint64_t eight = 0;
+    std::memcpy(&eight, row + width - x - 8, sizeof eight);
+    eight = __builtin_bswap64(eight);
+    std::memcpy(out + x, &eight, sizeof eight);
+  }
+  for (; x < width; ++x) out[x] = row[width - 1 - x];
+}
+
+/// Copies the window of a region that keeps its size; 1 or 3 channels.
 void copy_window(const ResampleTask& task, uint8_t* out) {
   const int64_t row_bytes = static_cast<int64_t>(task.out_width) * task.channels;
   for (int y = 0; y < task.out_height; ++y, out += row_bytes) {
@@ -123,11 +142,7 @@ void copy_window(const ResampleTask& task, uint8_t* out) {
       std::memcpy(out, row, static_cast<size_t>(row_bytes));
       continue;
     }
-    for (int x = 0; x < task.out_width; ++x) {
-      for (int c = 0; c < task.channels; ++c) {
-        out[x * task.channels + c] = row[(task.out_width - 1 - x) * task.channels + c];
-      }
-    }
+    (task.channels == 1 ? mirror_pixels<1> : mirror_pixels<3>)(row, task.out_width, out);
   }
 }
 

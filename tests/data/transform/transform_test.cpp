@@ -159,5 +159,28 @@ TEST(TransformTest, AnEvaluationPlanTakesNothingRandom) {
   EXPECT_FALSE(draw_geometry(plan, 40, 40, rng).flip);
 }
 
+TEST(TransformTest, AMirrorImageHasEachRowFromRightToLeft) {
+  for (const int channels : {1, 3}) {
+    for (const int side : {1, 7, 8, 9, 16, 28, 31}) {
+      std::vector<uint8_t> pixels(static_cast<size_t>(side * side * channels)), mirrored(pixels.size());
+      for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 7 % 251);
+      TransformPlan plan = training_plan(config::TrainCrop::none, side);
+      plan.shape = square_shape(side, channels);
+      SampleGeometry geometry;
+      geometry.width = geometry.height = geometry.resize_width = geometry.resize_height = side;
+      geometry.flip = true;
+      TransformScratch scratch;
+      transform_into(pixels.data(), side, side, plan, geometry, scratch, mirrored.data());
+      for (int i = 0; i < side * side; ++i) {
+        const int y = i / side, x = i % side, there = y * side + (side - 1 - x);
+        for (int c = 0; c < channels; ++c) {
+          EXPECT_EQ(mirrored[static_cast<size_t>(i * channels + c)], pixels[static_cast<size_t>(there * channels + c)])
+              << side << " px, " << channels << " channels, row " << y << ", column " << x;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stoker::data
