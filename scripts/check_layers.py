@@ -103,7 +103,7 @@ MODULES = {
     "train": "train/process core* config* train/launch train/failure train/setup",
     "train/launch": "train/failure core* engine/run engine/group engine/group/c10d",
     "train/setup": "core* config* data* model* optim* engine* weights* deploy/inference plan proof observe/diagnosis train/launch",
-    "train/observers": "core* config* data* engine* observe* train/setup",
+    "train/observers": "core* config* data* model* engine* observe* train/setup",
     "train/failure": "core* config*",
     "train/process": "core* config* engine/device engine/memory train/failure",
     "commands/*": "core* config* statistics data* model* optim* engine* weights* deploy* plan proof observe* train* commands",

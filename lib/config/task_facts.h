@@ -3,6 +3,7 @@
 // checkpoint. The arithmetic: engine/task.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,8 @@ bool has_scaled_targets(TaskKind task);
 inline double threshold_of(const std::vector<double>& thresholds, size_t label) {
   return thresholds.size() == 1 ? thresholds.front() : thresholds.at(label);
 }
+/// The logit from which on the probability reaches a threshold in (0, 1): its log-odds.
+inline double logit_of(double threshold) { return std::log(threshold / (1 - threshold)); }
 
 const std::vector<std::pair<std::string, LossKind>>& loss_choices();
 std::string loss_name(LossKind loss);

@@ -139,7 +139,7 @@ class LabelMetrics : public WeightedMetrics {
     std::vector<float> least;
     for (size_t label = 0; label < labels_; ++label) {
       const double threshold = config::threshold_of(samples.threshold, label);
-      least.push_back(static_cast<float>(std::log(threshold / (1 - threshold))));
+      least.push_back(static_cast<float>(config::logit_of(threshold)));
     }
     for (size_t i = 0; i < samples.outputs.size(); ++i) {
       predicted_.push_back(samples.outputs[i] >= least[i % labels_] ? 1 : 0);

@@ -132,6 +132,7 @@ TEST_F(CertaintyCommandTest, FeaturesAreWhatTheClassifierTakesAndMapsArePictures
   EXPECT_EQ(predicted({"--explain", "heat"}), predicted({}));
   EXPECT_EQ(content_of_file(work_ / "heat/000000_a.png").substr(1, 3), "PNG");
   EXPECT_NE(content_of_file(work_ / "heat/000001_b.png"), content_of_file(work_ / "heat/000000_a.png"));
+  EXPECT_NE(content_of_file(work_ / "run/worst.json").find("\"heat\": \"/9j/"), std::string::npos) << "a JPEG";
   EXPECT_EQ(run({"predict", "run", "images", "--features", "--logits"}, work_.path()).exit_code, 64);
 }
 

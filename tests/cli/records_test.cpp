@@ -69,7 +69,7 @@ TEST(RecordsTest, ARunReportsWhereItsTimeWentAndShowsItsWorstPictures) {
   EXPECT_NE(page.find("Time per update"), std::string::npos);
   size_t pictures = 0;
   for (size_t at = page.find("<img"); at != std::string::npos; at = page.find("<img", at + 1)) ++pictures;
-  EXPECT_EQ(pictures, 16u + 12u) << "the worst, and ordinary ones";
+  EXPECT_EQ(pictures, 2 * 16u + 12u) << "the worst with their heat maps, and ordinary ones";
   for (const char* const outside : {"http:", "https:", "<script", "<link rel=\"stylesheet"}) {
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
   }

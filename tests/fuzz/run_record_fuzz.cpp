@@ -77,7 +77,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
       FUZZ_CHECK(row.size() == confusion.class_names.size());
       for (const int64_t count : row) FUZZ_CHECK(count >= 0);
     }
-    for (const PictureRow& row : record.worst) FUZZ_CHECK(row.jpeg.find_first_of("\"<>&' ") == std::string::npos);
+    for (const PictureRow& row : record.worst)
+      FUZZ_CHECK((row.jpeg + row.heat).find_first_of("\"<>&' ") == std::string::npos);
     for (const MemoryForecast& memory : record.memory) FUZZ_CHECK(!memory.where.empty());
   } catch (const stoker::core::Error& error) {
     FUZZ_CHECK(error.kind() == stoker::core::ErrorKind::data);

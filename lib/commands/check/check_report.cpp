@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/format.h"
+#include "core/system/machine.h"
 
 namespace stoker::train {
 namespace {
@@ -172,7 +173,7 @@ std::vector<std::string> warnings_from(const CheckFacts& facts) {
   for (std::string& warning : observe::host_warnings(facts.host)) warnings.push_back(std::move(warning));
   for (const observe::PlacedCard& card : facts.cards) {
     for (const std::string& warning :
-         observe::card_warnings(card.facts, card.node, observe::allowed_cpus(), card.cpus_of_node)) {
+         observe::card_warnings(card.facts, card.node, core::allowed_cpus(), card.cpus_of_node)) {
       warnings.push_back(format("{}: {}", card.facts.name, warning));
     }
   }

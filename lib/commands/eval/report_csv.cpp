@@ -81,7 +81,7 @@ class BinaryTable : public ImageTable {
   BinaryTable(std::vector<std::string> class_names, double threshold, double temperature, const TableColumns& wanted)
       : ImageTable(wanted),
         class_names_(std::move(class_names)),
-        least_logit_(temperature * std::log(threshold / (1 - threshold))) {
+        least_logit_(temperature * config::logit_of(threshold)) {
     add_column("path", kText);
     if (wanted.truth) add_column("true", kText);
     add_column("class", kText);

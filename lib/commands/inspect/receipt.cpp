@@ -2,12 +2,12 @@
 #include "commands/inspect/receipt.h"
 
 #include <filesystem>
-#include <fstream>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/system/file.h"
+#include "data/storage/byte_reader.h"
 #include "engine/checkpoint/run_identity.h"
 #include "engine/files/checkpoint_files.h"
 #include "engine/saved/saved_model.h"
@@ -21,17 +21,6 @@ using core::Json;
 constexpr uint64_t kMaxBytes = 64 << 20;
 constexpr char kStatement[] = "https://in-toto.io/Statement/v1", kProvenance[] = "https://slsa.dev/provenance/v1";
 constexpr char kFamily[] = "xxh3_128";  // of digests that the run itself records
-
-std::string sha256_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  core::Sha256 sum;
-  std::string block(1 << 20, '\0');
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
-    sum.add(block.data(), static_cast<uint64_t>(file.gcount()));
-  }
-  if (!file.eof()) throw core::Error(core::ErrorKind::io, "cannot read " + core::printable(path));
-  return sum.hex();
-}
 
 Json digest(const char* family, const std::string& value) { return {{family, value}}; }
 
@@ -76,7 +65,7 @@ Json receipt_of(const RecordedRun& run) {
   Json subjects = Json::array(), checkpoints = Json::array();
   for (const auto& [updates, path] : run.checkpoints) {
     subjects.push_back({{"name", checkpoint_name(path) + "/model.safetensors"},
-                        {"digest", digest("sha256", sha256_of_file(path + "/model.safetensors"))}});
+                        {"digest", digest("sha256", data::sha256_of(data::FileBytes(path + "/model.safetensors")))}});
     checkpoints.push_back({{"name", checkpoint_name(path)},
                            {"digest", digest(kFamily, engine::checkpoint_digest(path))},
                            {"annotations", {{"updates", updates}, {"preprocess", preprocess_of(path)}}}});

@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "data/image/contact_sheet.h"
+#include "engine/task/heat_map.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
 #include "train/failure/result_output.h"
@@ -51,8 +52,7 @@ int64_t reveal_features(LoadedModel& loaded) {
   return features;
 }
 
-/// Pictures of what speaks for the best class or label: LayerCAM (Jiang et al., IEEE TIP 2021) of the last map, whose
-/// positive gradients weigh its values place by place. In float32, a few images at a time, which backward needs.
+/// Pictures of what speaks for the best class or label, a few images at a time.
 class HeatMaps {
  public:
   HeatMaps(LoadedModel& loaded, std::string folder) : loaded_(loaded), folder_(std::move(folder)) {
@@ -71,10 +71,9 @@ class HeatMaps {
     constexpr int64_t kAtOnce = 8;
     for (int64_t begin = 0; begin < batch.image_count(); begin += kAtOnce) {
       const int64_t end = std::min(begin + kAtOnce, batch.image_count());
-      const torch::Tensor images = batch.images.slice(0, begin, end).to(at::kFloat);
-      const torch::Tensor heat = heat_of(images), pictures = pictures_of(images, heat);
+      const torch::Tensor pictures = pictures_of(batch.images.slice(0, begin, end).to(at::kFloat));
       for (int64_t i = 0; i < end - begin; ++i) {
-        const torch::Tensor picture = pictures[i].contiguous();
+        const torch::Tensor picture = pictures[i];
         std::vector<uint8_t> png;
         data::encode_png(picture.data_ptr<uint8_t>(), static_cast<int>(picture.size(1)),
                          static_cast<int>(picture.size(0)), 3, png);
@@ -94,51 +93,14 @@ class HeatMaps {
     return name.substr(0, kLongest);
   }
 
-  /// [n, H, W] in [0, 1].
-  torch::Tensor heat_of(const torch::Tensor& images) {
-    torch::Tensor map;  // the last map [n, C, h, w], or tokens [n, 1 + h * w, C] before the last block
-    const at::AutoGradMode with_gradients(true);
-    loaded_.model->set_stage_runner(
-        [&map](torch::nn::Module&, const model::StageForward& forward, const torch::Tensor& input) {
-          const torch::Tensor output = forward(input);
-          map = output.dim() == 3 ? input : output;
-          return output;
-        });
-    const torch::Tensor outputs = loaded_.model->forward(images.clone().requires_grad_(true));  // [n, outputs]
-    loaded_.model->set_stage_runner({});
-    if (!map.defined()) throw Error(ErrorKind::config, "--explain: the network has no maps", "leave --explain out");
-    // The sign of a single logit decides which of two classes it speaks for.
-    const torch::Tensor best = outputs.size(1) == 1 ? outputs.abs() : std::get<0>(outputs.max(1));
-    torch::Tensor gradient = torch::autograd::grad({best.sum()}, {map})[0];
-    const torch::NoGradGuard no_gradients;
-    torch::Tensor values = map.detach();
-    if (values.dim() == 3) {
-      const int64_t side = std::llround(std::sqrt(static_cast<double>(values.size(1) - 1)));
-      const auto as_map = [&](const torch::Tensor& tokens) {
-        return tokens.slice(1, tokens.size(1) - side * side).transpose(1, 2).unflatten(2, {side, side});
-      };
-      values = as_map(values);
-      gradient = as_map(gradient);
-    }
-    const torch::Tensor heat = (gradient.relu() * values).sum(1, /*keepdim=*/true).relu();
-    const torch::Tensor large =
-        at::upsample_bilinear2d(heat, {images.size(2), images.size(3)}, /*align_corners=*/false).squeeze(1);
-    return (large / large.amax({1, 2}, /*keepdim=*/true).clamp_min(1e-12)).cpu();
-  }
-
-  /// The images as the network sees them, under the heat from blue to red: bytes [n, H, W, 3].
-  torch::Tensor pictures_of(const torch::Tensor& images, const torch::Tensor& heat) const {
-    const torch::NoGradGuard no_gradients;
+  torch::Tensor pictures_of(const torch::Tensor& images) {
+    const torch::Tensor heat = engine::heat_of(*loaded_.model, images);
+    if (!heat.defined()) throw Error(ErrorKind::config, "--explain: the network has no maps", "leave --explain out");
     const config::ResolvedDataOptions& data = loaded_.options().data;
     const auto per_channel = [](const std::vector<double>& values) {
       return torch::tensor(values, at::kFloat).view({1, -1, 1, 1});
     };
-    torch::Tensor shown = images.cpu() * per_channel(data.std) + per_channel(data.mean);  // [n, C, H, W]
-    if (shown.size(1) != 3) shown = shown.slice(1, 0, 1).expand({-1, 3, -1, -1});
-    const torch::Tensor colours =
-        torch::stack({(heat * 2 - 0.5).clamp(0, 1), 1 - (heat * 2 - 1).abs(), (1.5 - heat * 2).clamp(0, 1)}, 1);
-    const torch::Tensor weight = (0.6 * heat).unsqueeze(1);  // what is cold stays as it is
-    return ((shown.clamp(0, 1) * (1 - weight) + colours * weight) * 255).round().to(at::kByte).permute({0, 2, 3, 1});
+    return engine::under_heat(images.cpu() * per_channel(data.std) + per_channel(data.mean), heat);
   }
 
   LoadedModel& loaded_;

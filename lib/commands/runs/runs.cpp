@@ -12,7 +12,6 @@
 #include <ctime>
 #include <filesystem>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "commands/command.h"
@@ -94,15 +93,6 @@ void draw(const std::vector<observe::WatchedRun>& runs) {
              kEraseBelow);
 }
 
-/// Sleeps that long, in pieces, so that a signal ends it soon.
-void wait(double seconds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (std::chrono::steady_clock::now() < end) {
-    core::throw_if_stopped();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-}
-
 std::vector<observe::ListedRun> listed(const std::vector<std::string>& folders) {
   std::vector<observe::ListedRun> runs;
   for (const std::string& folder : folders) {
@@ -144,7 +134,7 @@ void follow_in_lines(const std::vector<std::string>& paths) {
     if (epochs != before) print_curves(runs, static_cast<int>(runs.size()));
     before = epochs;
     if (all_ended(runs) || std::ferror(stdout) != 0) return;  // or the reader has gone: | head
-    wait(kPause);
+    core::sleep_unless_stopped(kPause);
   }
 }
 
@@ -157,7 +147,7 @@ void follow_on_screen(const std::vector<std::string>& paths) {
     const double took = core::seconds_since(begin);
     draw(runs);
     if (all_ended(runs) || std::ferror(stdout) != 0) return;
-    wait(std::max(kPause, kShareOfReading * took));
+    core::sleep_unless_stopped(std::max(kPause, kShareOfReading * took));
   }
 }
 
@@ -180,7 +170,7 @@ void follow_on_page(const std::vector<std::string>& paths, const std::string& ou
     if (ended || now != before) write_run_report(paths, output, ended ? 0 : kReload, folder);
     if (ended) return;
     before = now;
-    wait(std::max<double>(kReload / 2.0, kShareOfMaking * core::seconds_since(begin)));
+    core::sleep_unless_stopped(std::max<double>(kReload / 2.0, kShareOfMaking * core::seconds_since(begin)));
   }
 }
 
@@ -221,7 +211,7 @@ Outcome write_to_mlflow(std::vector<std::string> folders, bool follow) {
     ended = true;
     for (const std::string& path : paths) ended = observe::write_mlflow_run(path, store) && ended;
     if (!follow) break;
-    if (!ended) wait(5 * kPause);
+    if (!ended) core::sleep_unless_stopped(5 * kPause);
   }
   core::log_info("written: {} in {}; MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {} shows them",
                  core::counted(static_cast<int64_t>(paths.size()), "run"), core::printable(store),

@@ -98,15 +98,6 @@ PartResult result_after(const std::string& run_dir, int64_t updates) {
               "was it trained without --halve? remove it, or sweep into another folder");
 }
 
-/// Sleeps that long, in pieces, so that a signal ends it soon.
-void pause(double seconds) {
-  for (double waited = 0; waited < seconds; waited += 0.05) {
-    core::throw_if_stopped();
-    constexpr timespec kPiece = {0, 50'000'000};
-    ::nanosleep(&kPiece, nullptr);
-  }
-}
-
 /// The best checkpoint of a part predicts its fold. 0, or an exit code.
 int predict_fold(const Sweep& sweep, const SweepPart& part, bool trusts_model) {
   const std::string path = sweep.path_of(part), folder = path + kFoldFolder;
@@ -164,7 +155,7 @@ class SweepRun {
                        core::counted(static_cast<int64_t>(waiting_.size()), "run"));
       }
       is_wait_logged = true;
-      if (waiting_.size() == before) pause(1);
+      if (waiting_.size() == before) core::sleep_unless_stopped(1);
     }
     return core::kExitOk;
   }

@@ -168,7 +168,7 @@ std::string confusion_of(const std::vector<std::string>& names, const std::vecto
   std::map<std::pair<int32_t, int32_t>, int64_t> counts;  // true, predicted
   for (const EvaluatedSamples& samples : seeds) {
     const double threshold = samples.threshold.front();
-    const auto least = static_cast<float>(std::log(threshold / (1 - threshold)));
+    const auto least = static_cast<float>(config::logit_of(threshold));
     for (size_t i = 0; i < samples.samples.size(); ++i) {
       ++(task == TaskKind::binary ? counts[{samples.truth[i] > 0.5f ? 1 : 0, samples.outputs[i] >= least ? 1 : 0}]
                                   : counts[{samples.truth_class[i], samples.predicted_class[i]}]);

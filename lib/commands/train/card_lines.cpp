@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/system/machine.h"
 #include "engine/device/device.h"
 
 namespace stoker::train {
@@ -63,7 +64,7 @@ std::vector<std::string> hardware_screen(const std::vector<std::string>& names, 
   if (auto found = nvml.card(names)) {
     const observe::PlacedCard card = observe::placed(std::move(*found));
     add(observe::hardware_lines("card", observe::card_facts(card.facts, card.node), kColumns), lines);
-    add(observe::card_warnings(card.facts, card.node, observe::allowed_cpus(), card.cpus_of_node), warnings);
+    add(observe::card_warnings(card.facts, card.node, core::allowed_cpus(), card.cpus_of_node), warnings);
   }
   return lines;
 }

@@ -37,10 +37,10 @@ engine::OperatorRecorder& RunJournal::operators(torch::Device device) {
   return *no_profile_;
 }
 
-void RunJournal::end(const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, torch::Device device) {
+void RunJournal::end(const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, engine::Learner& learner) {
   if (!ranks_.is_root()) return;
-  observing_->write_worst_samples();
-  write_plan_file(run_dir_, memory, budget, observed_memory(device));
+  write_plan_file(run_dir_, memory, budget, observed_memory(learner.device));
+  observing_->write_worst_samples(*learner.model, learner.device);
 }
 
 }  // namespace stoker::train

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "commands/command.h"
+#include "engine/step/learner.h"
 #include "plan/memory_plan.h"
 #include "train/launch/joined_ranks.h"
 #include "train/observers/observing.h"
@@ -29,8 +30,8 @@ class RunJournal {
   engine::BetweenUpdates& between_updates() { return observing_ ? observing_->between_updates() : nothing_; }
   /// The recorder of the operators of `device`; one that records nothing where nothing is profiled.
   engine::OperatorRecorder& operators(torch::Device device);
-  /// The worst samples, and the memory that was really used.
-  void end(const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, torch::Device device);
+  /// The memory that was really used, and the worst samples; the network then has the weights of the best checkpoint.
+  void end(const plan::MemoryPlan& memory, const plan::MemoryBudget& budget, engine::Learner& learner);
 
  private:
   const JoinedRanks& ranks_;

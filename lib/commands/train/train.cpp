@@ -366,7 +366,7 @@ engine::FinishEvent TrainingRun::train() {
 Outcome TrainingRun::wrap_up(const engine::FinishEvent& finish) {
   console_.clear_live();
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
-  journal_.end(memory_, prepared_.budget, prepared_.learner.device);
+  journal_.end(memory_, prepared_.budget, prepared_.learner);
   if (ranks_.is_root()) {
     log_run_summary(options_, finish, best(), console_);
     if (options_.run.report) write_report_or_warn(options_.run.run_dir);

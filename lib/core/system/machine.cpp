@@ -121,10 +121,8 @@ CgroupMemory cgroup_memory() {
 }
 
 int affinity_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  const auto allowed = static_cast<int>(allowed_cpus().size());
+  return allowed > 0 ? allowed : static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 /// The value of "name   : " in the first processor's block of /proc/cpuinfo.
@@ -267,18 +265,27 @@ std::optional<MachineCpuSeconds> read_machine_cpu_seconds() {
   return seconds;
 }
 
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
 std::optional<MachineCpuSeconds> read_allowed_cpu_seconds() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
+  const std::vector<int> allowed = allowed_cpus();
   std::ifstream file("/proc/stat");
   MachineCpuSeconds seconds;
   bool found = false;
   for (std::string text; std::getline(file, text) && text.rfind("cpu", 0) == 0;) {
     std::istringstream line(text.substr(3));
     int cpu = -1;
-    if (text.rfind("cpu ", 0) == 0 || !(line >> cpu) || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed))
-      continue;
+    if (text.rfind("cpu ", 0) == 0 || !(line >> cpu)) continue;
+    if (!std::binary_search(allowed.begin(), allowed.end(), cpu)) continue;
     found = add_cpu_line(line, seconds) || found;
   }
   if (!found) return std::nullopt;

@@ -87,6 +87,8 @@ struct MachineCpuSeconds {
   double total = 0;  ///< busy and idle
 };
 std::optional<MachineCpuSeconds> read_machine_cpu_seconds();
+/// The CPUs that this process may use by affinity, ascending; empty where the system does not report them.
+std::vector<int> allowed_cpus();
 /// Seconds of the CPUs that this process may use by affinity: less its own, what other processes take from it.
 std::optional<MachineCpuSeconds> read_allowed_cpu_seconds();
 

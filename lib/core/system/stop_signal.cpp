@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <thread>
 
 namespace stoker::core {
 namespace {
@@ -113,5 +115,13 @@ void request_stop_in(double seconds) {
 bool take_save_request() { return g_save_requested.exchange(false); }
 
 void request_stop(int signal_number) { g_stop_signal.store(signal_number); }
+
+void sleep_unless_stopped(double seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < end) {
+    throw_if_stopped();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
 
 }  // namespace stoker::core

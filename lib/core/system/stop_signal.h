@@ -43,5 +43,7 @@ struct StopRequested {};
 inline void throw_if_stopped() {
   if (stop_requested()) throw StopRequested{};
 }
+/// Sleeps, in pieces, so that a stop ends it soon by StopRequested.
+void sleep_unless_stopped(double seconds);
 
 }  // namespace stoker::core

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/hash.h"
 #include "core/open_retrying.h"
 
 namespace stoker::data {
@@ -300,6 +301,18 @@ std::string unread_kind(const ByteView& file) {
 bool is_picture(const ByteView& file) {
   const KnownKind* const kind = known_kind(file);
   return image_format(file) != ImageFormat::unknown || (kind != nullptr && kind->is_picture);
+}
+
+std::string sha256_of(const ByteReader& file) {
+  constexpr uint64_t kBlock = 1 << 20;
+  std::vector<char> block(kBlock);
+  core::Sha256 digest;
+  for (uint64_t at = 0; at < file.size(); at += kBlock) {
+    const uint64_t count = std::min(kBlock, file.size() - at);
+    file.read(at, block.data(), count);
+    digest.add(block.data(), count);
+  }
+  return digest.hex();
 }
 
 }  // namespace stoker::data

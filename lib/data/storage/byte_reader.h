@@ -47,6 +47,9 @@ class ByteReader {
   virtual void read(uint64_t at, void* bytes, uint64_t count) const = 0;
 };
 
+/// The SHA-256 of everything in it: 64 lower-case hexadecimal digits, as sha256sum prints them.
+std::string sha256_of(const ByteReader& file);
+
 /// Borrows the bytes.
 class MemoryBytes : public ByteReader {
  public:

@@ -305,18 +305,18 @@ void BottleneckAnalysis::check_device() {
   }
 }
 
-/// Why a network that computes all the time is far from the peak; "" where it is not, or that is not known.
-std::string BottleneckAnalysis::utilization_text() const {
+/// Why a network that computes all the time is far from the peak; "" where it is not, or that is not known. The share
+/// itself (MFU) stands in the line of the epoch.
+std::string BottleneckAnalysis::low_utilization_text() const {
   constexpr double kLow = 0.4, kMuch = 0.15, kSome = 0.03;  // shares; depthwise convolutions are few operations
   const auto images = static_cast<double>(facts_.batch_size * facts_.accumulation_steps * facts_.replicas);
   const std::optional<double> share = engine::utilization(facts_.compute, images / now_.update);
-  if (!share || *share <= 0) return "";
-  const std::string text = "MFU " + percent_text(*share);
-  if (*share >= kLow || computing_ < kMostlyComputes * now_.update) return text;
+  if (!share || *share <= 0 || *share >= kLow || computing_ < kMostlyComputes * now_.update) return "";
+  const std::string text = "far from the peak";
   const double fixed = facts_.overhead_seconds.value_or(0) / std::max(computing_, 1e-9);
   if (fixed > kMuch) return text + ": starting operations takes " + percent_text(std::min(1.0, fixed));
   if (facts_.compute.grouped_share > kSome) return text + ": depthwise convolutions move more memory than they compute";
-  return text + ": the rest goes to normalizations, activations and moving memory";
+  return text + ": normalizations, activations and moving memory take the rest";
 }
 
 /// Adds trials of other numbers of threads to the evidence; the advice names no option.
@@ -336,7 +336,7 @@ void BottleneckAnalysis::conclude_nothing_to_gain() {
                            percent_text(std::min(1.0, computing_ / now_.update))),
                     waits_text()};
   conclude_cpu_limit();
-  if (const std::string text = utilization_text(); !text.empty()) best_.evidence.push_back(text);
+  if (const std::string text = low_utilization_text(); !text.empty()) best_.evidence.push_back(text);
   if (const std::optional<engine::RankSummary> ranks = engine::rank_summary(facts_.ranks)) {
     best_.evidence.push_back("exchanges " + percent_text(ranks->exchange_share));
   }

@@ -57,7 +57,7 @@ class BottleneckAnalysis {
   void check_blas(const std::string& busy);
   void conclude_nothing_to_gain();
   void conclude_cpu_limit();
-  std::string utilization_text() const;
+  std::string low_utilization_text() const;
   // Limits by other ranks (bottleneck_input.cpp).
   void check_ranks();
   void check_exchange(const engine::RankSummary& ranks);

@@ -287,11 +287,16 @@ std::string pictures(const std::vector<PictureRow>& rows) {
   for (const PictureRow& row : rows) {
     const std::string truth = escape_html(row.truth), predicted = escape_html(row.predicted),
                       name = escape_html(row.name);
+    const std::string heat = row.heat.empty() ? ""
+                                              : format(
+                                                    "<img alt=\"{}: red is where the picture speaks for {}\" "
+                                                    "src=\"data:image/jpeg;base64,{}\">",
+                                                    name, predicted, row.heat);
     html += format(
-        "<figure><img alt=\"{2}: true {0}, predicted {1}\" src=\"data:image/jpeg;base64,{3}\">true <b>{0}</b><br>"
+        "<figure><img alt=\"{2}: true {0}, predicted {1}\" src=\"data:image/jpeg;base64,{3}\">{7}true <b>{0}</b><br>"
         "predicted <b{4}>{1}</b>{5}<br><span class=\"faint\">{6}</span></figure>\n",
         truth, predicted, name, row.jpeg, row.is_wrong ? " class=\"wrong\"" : "", row.is_wrong ? " (wrong)" : "",
-        name.substr(name.rfind('/') + 1));
+        name.substr(name.rfind('/') + 1), heat);
   }
   return html + "</div>\n";
 }

@@ -114,10 +114,10 @@ MemoryForecast forecast_of(const Json& predicted, const std::string& where, cons
 
 void add_pictures(const Json& samples, std::vector<PictureRow>& rows) {
   for (const Json& sample : samples) {
-    PictureRow row = {sample.at("name"), sample.at("truth"), sample.at("predicted"), sample.at("jpeg"),
-                      sample.value("wrong", false)};
+    PictureRow row = {sample.at("name"), sample.at("truth"),       sample.at("predicted"),
+                      sample.at("jpeg"), sample.value("heat", ""), sample.value("wrong", false)};
     const bool is_base64 =
-        row.jpeg.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
+        (row.jpeg + row.heat).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
         std::string::npos;
     if (is_base64 && rows.size() < kMaxPictures) rows.push_back(row);
   }

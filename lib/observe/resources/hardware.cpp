@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/resources/hardware.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -284,16 +282,6 @@ std::vector<std::string> card_warnings(const CardFacts& card, std::optional<int>
                               at));
   }
   return warnings;
-}
-
-std::vector<int> allowed_cpus() {
-  std::vector<int> cpus;
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
 }
 
 }  // namespace stoker::observe

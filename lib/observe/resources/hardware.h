@@ -62,7 +62,4 @@ std::vector<std::string> host_warnings(const HostFacts& host);
 std::vector<std::string> card_warnings(const CardFacts& card, std::optional<int> node, const std::vector<int>& cpus,
                                        const std::vector<int>& cpus_of_node);
 
-/// The CPUs that this process may use.
-std::vector<int> allowed_cpus();
-
 }  // namespace stoker::observe

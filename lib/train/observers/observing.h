@@ -99,7 +99,7 @@ class RunObservers {
   engine::Observer& observer();
   engine::BetweenUpdates& between_updates() { return diagnosing_; }
   /// After the run: the samples that its best network was most wrong about.
-  void write_worst_samples() const { worst_file_.write(); }
+  void write_worst_samples(model::ImageModel& model, torch::Device device) const { worst_file_.write(model, device); }
   /// nullptr: no update is profiled.
   engine::OperatorRecorder* operators() { return operators_ ? &operators_->recorder() : nullptr; }
 

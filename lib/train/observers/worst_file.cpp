@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/observers/worst_file.h"
 
+#include <torch/types.h>
+
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "config/task_facts.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "core/system/stop_signal.h"
 #include "core/text/base64.h"
 #include "core/text/json.h"
 #include "data/image/jpeg/jpeg_encode.h"
 #include "data/loader/sample_reader.h"
 #include "data/probe/probe_sizes.h"
+#include "engine/device/device.h"
+#include "engine/saved/saved_model.h"
+#include "engine/saved/weights.h"
+#include "engine/task/heat_map.h"
+#include "model/model.h"
+#include "model/script/network_library.h"
 #include "train/setup/assemble.h"
 
 namespace stoker::train {
@@ -76,11 +86,22 @@ Captions captions_of(const data::Source& source, const engine::ShownSample& samp
   return predicted(best - output.begin(), *best);
 }
 
+/// Base64.
+std::string jpeg_text(const data::Picture& picture) {
+  std::vector<uint8_t> jpeg;
+  data::encode_jpeg(picture.pixels.data(), static_cast<int>(picture.width), static_cast<int>(picture.height),
+                    static_cast<int>(picture.channels), kThumbnailQuality, jpeg);
+  return core::base64(jpeg);
+}
+
 }  // namespace
 
 WorstFile::WorstFile(std::string run_dir, const config::ResolvedOptions& options,
                      std::shared_ptr<const data::Source> validation)
-    : path_(std::move(run_dir) + "/worst.json"), options_(options), validation_(std::move(validation)) {}
+    : run_dir_(std::move(run_dir)),
+      path_(run_dir_ + "/worst.json"),
+      options_(options),
+      validation_(std::move(validation)) {}
 
 void WorstFile::on_epoch(const engine::EpochEvent& event) {
   if (!event.is_best) return;
@@ -89,16 +110,79 @@ void WorstFile::on_epoch(const engine::EpochEvent& event) {
   epoch_ = event.epoch;
 }
 
-void WorstFile::write() const {
+void WorstFile::write(model::ImageModel& model, torch::Device device) const {
   if (worst_.empty()) return;
+  std::vector<std::string> heat;
   try {
-    core::write_file_atomically(path_, json(), /*durable=*/false);
+    heat = heat_jpegs(model, device);
+  } catch (const std::exception& error) {  // memory may be short
+    core::log_warning("no heat maps of the worst predictions: {}", engine::short_text_of(error));
+  }
+  try {
+    core::write_file_atomically(path_, json(heat), /*durable=*/false);
   } catch (const std::exception& error) {  // memory for the pictures may be short
     core::log_warning("no pictures of the worst predictions: {}", error.what());
   }
 }
 
-std::string WorstFile::json() const {
+/// Base64, in the order of the worst; "" for a sample that cannot be read. Empty: the network has no maps, or the run
+/// was stopped, which is to end soon.
+std::vector<std::string> WorstFile::heat_jpegs(model::ImageModel& model, torch::Device device) const {
+  constexpr size_t kAtOnce = 8;
+  const bool has_maps = !model::is_network_file(options_.model.model) && !model::takes_clips(options_.model.model);
+  if (!has_maps || config::has_scaled_targets(options_.data.task) || core::stop_requested()) return {};
+  const std::string best = engine::find_checkpoint(run_dir_, "best");
+  engine::load_weights(model, engine::load_saved_model(best).weights, best);
+  model.eval();
+  const data::TransformPlan plan = transform_plan(options_, *validation_, /*training=*/false);
+  const data::SampleShape& shape = plan.shape;
+  const torch::ScalarType type = shape.element == data::Element::uint8     ? torch::kUInt8
+                                 : shape.element == data::Element::float16 ? torch::kFloat16
+                                                                           : torch::kFloat32;
+  data::SampleReader reader(*validation_, plan, decode_limits(options_.data), options_.train.seed);
+  data::StageTimes times;
+  std::vector<float> targets(static_cast<size_t>(validation_->num_targets()));
+  const auto per_channel = [](const std::vector<double>& values) {
+    return torch::tensor(values, torch::kFloat32).view({1, -1, 1, 1});
+  };
+  std::vector<std::string> jpegs(worst_.size());
+  for (size_t begin = 0; begin < worst_.size(); begin += kAtOnce) {
+    std::vector<size_t> read;
+    std::vector<torch::Tensor> rows;
+    for (size_t i = begin; i < std::min(begin + kAtOnce, worst_.size()); ++i) {
+      const torch::Tensor row = torch::empty({shape.height, shape.width, shape.channels}, type);
+      if (!reader
+               .read_into(worst_[i].sample, 0, /*round=*/0, static_cast<uint8_t*>(row.data_ptr()), targets.data(),
+                          times)
+               .empty())
+        continue;
+      read.push_back(i);
+      rows.push_back(row);
+    }
+    if (read.empty()) continue;
+    torch::Tensor images = torch::stack(rows).permute({0, 3, 1, 2}).to(torch::kFloat32);
+    if (shape.element == data::Element::uint8) images = images / 255;
+    const torch::Tensor heat = engine::heat_of(
+        model, ((images - per_channel(options_.data.mean)) / per_channel(options_.data.std)).to(device));
+    if (!heat.defined()) return {};
+    if (shape.element != data::Element::uint8) {
+      const torch::Tensor low = images.amin({1, 2, 3}, true), high = images.amax({1, 2, 3}, true);
+      images = (images - low) / (high - low).clamp_min(1e-12);
+    }
+    const torch::Tensor pictures = engine::under_heat(images, heat);
+    data::SampleShape rgb;
+    rgb.height = shape.height;
+    rgb.width = shape.width;
+    rgb.channels = 3;
+    for (size_t i = 0; i < read.size(); ++i) {
+      const torch::Tensor picture = pictures[static_cast<int64_t>(i)];
+      jpegs[read[i]] = jpeg_text(data::picture_of(picture.data_ptr<uint8_t>(), rgb, kThumbnailSide));
+    }
+  }
+  return jpegs;
+}
+
+std::string WorstFile::json(const std::vector<std::string>& heat) const {
   data::TransformPlan plan = transform_plan(options_, *validation_, /*training=*/false);
   data::SampleShape& shape = plan.shape;
   const bool has_fixed_size = validation_->fixed_shape().height > 0;  // numbers are not changed
@@ -109,28 +193,27 @@ std::string WorstFile::json() const {
   data::SampleReader reader(*validation_, plan, decode_limits(options_.data), options_.train.seed);
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(validation_->num_targets()));
-  std::vector<uint8_t> row(static_cast<size_t>(shape.bytes())), jpeg;
+  std::vector<uint8_t> row(static_cast<size_t>(shape.bytes()));
   const uint8_t* const pixels =
       row.data() + shape.images() / shape.views / 2 * shape.image_bytes();  // of a clip its middle
-  const auto list = [&](const std::vector<engine::ShownSample>& shown) {
+  const auto list = [&](const std::vector<engine::ShownSample>& shown, const std::vector<std::string>& maps) {
     core::Json samples = core::Json::array();
-    for (const engine::ShownSample& sample : shown) {
+    for (size_t i = 0; i < shown.size(); ++i) {
+      const engine::ShownSample& sample = shown[i];
       const std::string error = reader.read_into(sample.sample, 0, /*round=*/0, row.data(), targets.data(), times);
       if (!error.empty()) continue;
-      const data::Picture picture = data::picture_of(pixels, shape, kThumbnailSide);
-      data::encode_jpeg(picture.pixels.data(), static_cast<int>(picture.width), static_cast<int>(picture.height),
-                        static_cast<int>(picture.channels), kThumbnailQuality, jpeg);
       const Captions captions = captions_of(*validation_, sample, options_);
       samples.push_back({{"name", validation_->name(sample.sample)},
                          {"truth", captions.truth},
                          {"predicted", captions.predicted},
                          {"wrong", captions.is_wrong},
                          {"error", sample.error},
-                         {"jpeg", core::base64(jpeg)}});
+                         {"jpeg", jpeg_text(data::picture_of(pixels, shape, kThumbnailSide))}});
+      if (i < maps.size() && !maps[i].empty()) samples.back()["heat"] = maps[i];
     }
     return samples;
   };
-  const core::Json file = {{"epoch", epoch_ + 1}, {"samples", list(worst_)}, {"ordinary", list(ordinary_)}};
+  const core::Json file = {{"epoch", epoch_ + 1}, {"samples", list(worst_, heat)}, {"ordinary", list(ordinary_, {})}};
   return core::json_page(file);
 }
 

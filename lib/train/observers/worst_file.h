@@ -10,6 +10,7 @@
 #include "config/options.h"
 #include "data/source.h"
 #include "engine/run/events.h"
+#include "model/image_model.h"
 
 namespace stoker::train {
 
@@ -20,14 +21,15 @@ class WorstFile : public engine::Observer {
             std::shared_ptr<const data::Source> validation);
 
   void on_epoch(const engine::EpochEvent& event) override;
-  /// Reads the samples anew and writes the file, once the run has ended. A failure is a warning: the file is not a
-  /// result.
-  void write() const;
+  /// Reads the samples anew and writes the file, once the run has ended. `model` takes the weights of the best
+  /// checkpoint, for the heat maps of the worst. A failure is a warning: the file is not a result.
+  void write(model::ImageModel& model, torch::Device device) const;
 
  private:
-  std::string json() const;
+  std::string json(const std::vector<std::string>& heat) const;
+  std::vector<std::string> heat_jpegs(model::ImageModel& model, torch::Device device) const;
 
-  const std::string path_;
+  const std::string run_dir_, path_;
   const config::ResolvedOptions& options_;
   const std::shared_ptr<const data::Source> validation_;
   std::vector<engine::ShownSample> worst_, ordinary_;

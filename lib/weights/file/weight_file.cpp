@@ -142,18 +142,6 @@ struct TypeFacts {
 constexpr TypeFacts kTypes[] = {{8, "F64"}, {4, "F32"}, {2, "F16"}, {2, "BF16"}, {8, "I64"},
                                 {4, "I32"}, {2, "I16"}, {1, "I8"},  {1, "U8"},   {1, "BOOL"}};
 
-std::string sha256_of(const data::ByteReader& file) {
-  constexpr uint64_t kBlock = 1 << 20;
-  std::vector<char> block(kBlock);
-  core::Sha256 digest;
-  for (uint64_t at = 0; at < file.size(); at += kBlock) {
-    const uint64_t count = std::min(kBlock, file.size() - at);
-    file.read(at, block.data(), count);
-    digest.add(block.data(), count);
-  }
-  return digest.hex();
-}
-
 }  // namespace
 
 uint64_t bytes_of(NumberType type) { return kTypes[static_cast<size_t>(type)].bytes; }
@@ -172,9 +160,9 @@ void WeightFile::read_storage(size_t storage, void* bytes) const {
 }
 
 std::string WeightFile::sha256() const {
-  if (files.size() == 1) return sha256_of(*files[0]);
+  if (files.size() == 1) return data::sha256_of(*files[0]);
   std::string digests;
-  for (const auto& file : files) digests += sha256_of(*file);
+  for (const auto& file : files) digests += data::sha256_of(*file);
   return core::sha256_hex(digests);
 }
 

@@ -112,12 +112,15 @@ TEST_F(RunRecordTest, TheTimesOfTheLastEpochAreATable) {
 TEST_F(RunRecordTest, PicturesArePartOfThePageAndNothingElseIs) {
   folder_.write(
       "worst.json",
-      R"({"samples":[{"name":"val/cat/1.jpg","truth":"cat","predicted":"dog 97%","error":0.97,"jpeg":"/9j/4AA="},)"
+      R"({"samples":[{"name":"val/cat/1.jpg","truth":"cat","predicted":"dog 97%","error":0.97,"jpeg":"/9j/4AA=","heat":"/9j/5BB="},)"
+      R"({"name":"y","truth":"","predicted":"","error":1,"jpeg":"AA","heat":"AA\"><script>"},)"
       R"({"name":"x","truth":"","predicted":"","error":1,"jpeg":"AA\"><script>"}]})");
   const RunRecord run = record();
   ASSERT_EQ(run.worst.size(), 1u) << "what is not base64 is no picture";
   const std::string html = worst_section({run});
   EXPECT_NE(html.find("src=\"data:image/jpeg;base64,/9j/4AA=\""), std::string::npos);
+  EXPECT_NE(html.find("red is where the picture speaks for dog 97%\" src=\"data:image/jpeg;base64,/9j/5BB=\""),
+            std::string::npos);
   EXPECT_NE(html.find("true <b>cat</b><br>predicted <b>dog 97%</b>"), std::string::npos);
   folder_.write("worst.json", "{\"samples\": 7}");
   EXPECT_TRUE(record().worst.empty());
