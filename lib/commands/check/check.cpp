@@ -21,6 +21,7 @@
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
 #include "train/setup/backend.h"
+#include "train/setup/run_setup.h"
 #include "train/setup/settings.h"
 
 namespace stoker::train {
@@ -112,16 +113,17 @@ void set_data_facts_if_found(Settings& settings) {
   settings.set_model_facts();
 }
 
-/// Trains for a moment with the given configuration, on its data, and keeps nothing.
-plan::EpochEstimate estimate_epoch(Settings& settings) {
-  const config::DataOptions& given = settings.given_data();
-  const data::Datasets datasets = data::open_datasets(given);
-  settings.settle(facts_of(*datasets.train, given));
-  const config::ResolvedOptions& options = settings.options();
-  const torch::Device device = open_and_configure_device(options);
-  prove_backend(options, training_use(settings, datasets));
-  engine::Learner learner = build_learner(options, device);
-  return measure_epoch(options, datasets, learner, *build_task(options, device));
+/// Trains for a moment as a run with these options would, and keeps nothing. Finds what such a run would choose.
+void estimate_epoch(Settings& settings, CheckFacts& facts) {
+  RunSetup prepared;
+  set_up_data(settings, /*measure=*/true, prepared);
+  set_up_training(settings, /*resumes=*/false, prepared);
+  facts.estimate = measure_epoch(settings.options(), prepared.datasets, prepared.learner, *prepared.task);
+  for (const config::Choice& choice : settings.resolution().choices) {
+    for (const char* const name : {"batch-size", "num-workers", "amp", "channels-last", "threads"}) {
+      if (choice.option == name) facts.chosen.push_back({format("--{} {}", name, choice.value), choice.reason});
+    }
+  }
 }
 
 /// The given options in the form of advice.
@@ -181,8 +183,9 @@ Outcome check_machine(const Context& context, const CheckFlags& flags) {
   open_and_configure_device(options);
   prove_libraries(options, facts);
   facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
-  if (facts.missing.empty() && !has_bad_files && (!common.config_files.empty() || !common.preset.empty())) {
-    facts.estimate = estimate_epoch(settings);
+  const bool has_data = common.names_data && facts.files_error.empty();
+  if (facts.missing.empty() && !has_bad_files && (has_data || !common.config_files.empty() || !common.preset.empty())) {
+    estimate_epoch(settings, facts);
   }
   write_result(flags.output, flags.json ? core::json_page(check_json(facts)) : core::terminal_text(check_text(facts)));
   if (has_bad_files) return {core::exit_code(ErrorKind::data), "bad-files"};

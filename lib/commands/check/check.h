@@ -16,9 +16,9 @@ struct CheckFlags {
 
 inline Command check_command() {
   const auto flags = std::make_shared<CheckFlags>();
-  Command command = make_command(
-      "check", "[options]", "Measures this machine and recommends settings; with --config also the time of an epoch.",
-      check_machine, flags);
+  Command command = make_command("check", "[options]",
+                                 "Measures this machine and recommends settings; with data also the time of an epoch.",
+                                 check_machine, flags);
   command.flags = {
       config::flag("output,o", "FILE", "File for the findings; - (the default) is standard output.", flags->output),
       config::flag("all-files", "Reads and decodes every file of the data, not 500 of each split.", flags->all_files),

@@ -132,6 +132,7 @@ std::string estimate_line(const plan::EpochEstimate& estimate) {
 }  // namespace
 
 std::vector<Advice> advice_from(const CheckFacts& facts) {
+  if (!facts.chosen.empty()) return facts.chosen;
   std::vector<Advice> advice;
   const Advice precision = precision_advice(facts);
   advice.push_back(batch_advice(facts));
@@ -219,7 +220,10 @@ std::string check_text(const CheckFacts& facts) {
   for (const auto& [what, check] : facts.files) text += format("files     {}\n", data::file_check_text(check, what));
   if (!facts.files_error.empty()) text += format("files     not looked at: {}\n", facts.files_error);
   if (facts.estimate) text += estimate_line(*facts.estimate);
-  for (const Advice& advice : advice_from(facts)) text += format("try       {}: {}\n", advice.flag, advice.reason);
+  const char* const heading = facts.chosen.empty() ? "try" : "chosen";  // for networks in general, or for this one
+  for (const Advice& advice : advice_from(facts)) {
+    text += format("{:<10}{}: {}\n", heading, advice.flag, advice.reason);
+  }
   for (const std::string& warning : warnings_from(facts)) text += "warning   " + warning + "\n";
   for (const auto& split : facts.files) {
     for (const std::string& line : split.second.first_bad) text += "bad       " + line + "\n";

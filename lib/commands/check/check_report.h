@@ -19,6 +19,12 @@
 
 namespace stoker::train {
 
+/// A flag with a value to try, and why.
+struct Advice {
+  std::string flag;  ///< "--threads 1"
+  std::string reason;
+};
+
 struct CheckFacts {
   std::string version, libtorch;
   bool cuda_build = false;
@@ -38,15 +44,12 @@ struct CheckFacts {
   std::string files_error;                                     ///< why there are none; empty: none were requested
   std::optional<plan::EpochEstimate> estimate;
   int64_t num_workers = 0;           ///< what auto takes
+  std::vector<Advice> chosen;        ///< what a run with these options would choose; empty: none was set up
   std::vector<std::string> given;    ///< "--threads 2": what was requested, which is not advice
   std::vector<std::string> missing;  ///< what was requested and is not there
 };
 
-/// A flag with a value to try, and why.
-struct Advice {
-  std::string flag;  ///< "--threads 1"
-  std::string reason;
-};
+/// What to try: `chosen`, and without it what the machine suggests for networks in general.
 std::vector<Advice> advice_from(const CheckFacts& facts);
 /// The problems of the machine, each with its remedy.
 std::vector<std::string> warnings_from(const CheckFacts& facts);

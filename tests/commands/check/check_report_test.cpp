@@ -76,6 +76,15 @@ TEST(CheckReportTest, WhatWasGivenIsNoAdvice) {
   EXPECT_EQ(reason_of(facts, "--num-workers 2"), "");
 }
 
+TEST(CheckReportTest, WhatARunWouldChooseTakesThePlaceOfGeneralAdvice) {
+  CheckFacts facts = good_machine();
+  facts.chosen = {{"--amp off", "the network trains 0.5 times as fast in bfloat16 as in float32"}};
+  const std::string text = check_text(facts);
+  EXPECT_NE(text.find("chosen    --amp off: the network trains 0.5 times"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\ntry "), std::string::npos) << text;
+  EXPECT_EQ(check_json(facts).at("advice").size(), 1u);
+}
+
 TEST(CheckReportTest, AdvisesWhatWasMeasuredToBeFaster) {
   CheckFacts facts = good_machine();
   EXPECT_EQ(reason_of(facts, "--amp bfloat16"), "convolutions run at 2.2 times the speed of float32");
