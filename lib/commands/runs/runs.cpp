@@ -289,7 +289,7 @@ void write_run_report(const std::vector<std::string>& run_dirs, const std::strin
   if (!left_out.empty() && reload_seconds == 0) core::log_warning("no training yet, left out: {}", left_out);
   write_result(output,
                observe::report_page(std::move(runs), "stoker train " STOKER_VERSION, core::utc_text(std::time(nullptr)),
-                                    reload_seconds, observe::read_sweep_table(folder)));
+                                    reload_seconds, observe::read_sweep_tables(folder)));
 }
 
 }  // namespace stoker::train

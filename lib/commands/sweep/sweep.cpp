@@ -232,6 +232,10 @@ Outcome sweep_runs(const Context& context, const SweepFlags& flags) {
       for (const std::string& word : part.words) text += " " + core::shell_word(word);
       text += " " + core::shell_word("--run-dir=" + sweep.path_of(part)) + "\n";
     }
+    for (int64_t rung = 0; rung < short_rungs(sweep); ++rung) {
+      text += format("# after 1/{} of their updates the best 1 in {} of {} combinations go further\n",
+                     divisor_of(sweep, rung), sweep.halve, rung == 0 ? "all" : "these");
+    }
     write_result("-", text);
     return {core::kExitOk, ""};
   }

@@ -377,32 +377,48 @@ std::string options_section(const Runs& runs) {
   return section_of("Options", html);
 }
 
-std::string comparison_section(const std::vector<std::vector<std::string>>& sweep) {
-  if (sweep.size() < 2) return "";
-  std::string rows;
-  for (const std::vector<std::string>& row : sweep) {
-    const bool is_head = &row == &sweep.front();
-    rows += "<tr>";
-    for (std::string cell : row) {
-      if (is_head) std::replace(cell.begin(), cell.end(), '_', ' ');
-      rows += is_head ? "<th scope=\"col\">" + escape_html(cell) + "</th>" : "<td>" + escape_html(cell) + "</td>";
+std::string comparison_section(const SweepTables& tables) {
+  if (tables.sweep.size() < 2) return "";
+  const auto html_of = [](const char* label, const std::vector<std::vector<std::string>>& table) {
+    std::string rows;
+    for (const std::vector<std::string>& row : table) {
+      const bool is_head = &row == &table.front();
+      rows += "<tr>";
+      for (std::string cell : row) {
+        if (is_head) std::replace(cell.begin(), cell.end(), '_', ' ');
+        rows += is_head ? "<th scope=\"col\">" + escape_html(cell) + "</th>" : "<td>" + escape_html(cell) + "</td>";
+      }
+      rows += "</tr>\n";
     }
-    rows += "</tr>\n";
+    return table_of(label, rows);
+  };
+  std::string halving;
+  if (tables.halving.size() > 1) {
+    halving = "<details><summary>Halving: which combinations advanced after a share of their updates</summary>" +
+              html_of("Halving", tables.halving) + "</details>\n";
   }
-  return section_of("Sweep", table_of("Sweep", rows) +
+  return section_of("Sweep", html_of("Sweep", tables.sweep) +
                                  "<p>Means over seeds and folds with their 95 % intervals. Better than: the ranks that "
                                  "are worse by more than chance, by paired t-tests, corrected for their number (Holm). "
-                                 "Seeds needed: in all, to tell a row from the first in 80 of 100 cases.</p>\n");
+                                 "Seeds needed: in all, to tell a row from the first in 80 of 100 cases.</p>\n" +
+                                 halving);
 }
 
 std::string report_page(Runs runs, const std::string& made_by, const std::string& time, int reload_seconds,
-                        const std::vector<std::vector<std::string>>& sweep) {
+                        const SweepTables& tables) {
+  if (!tables.halving.empty()) {  // it stopped the runs: not something that was tried
+    for (RunRecord& run : runs) {
+      run.options.erase(std::remove_if(run.options.begin(), run.options.end(),
+                                       [](const auto& option) { return option.first == "max-updates"; }),
+                        run.options.end());
+    }
+  }
   const std::string title = runs.size() == 1 ? runs[0].path : format("{} runs", runs.size());
   if (runs.size() > 1) {
     sort_by_result(runs);
     shorten_paths(runs);
   }
-  const std::string body = outcome_section(runs) + comparison_section(sweep) + sweep_section(runs) +
+  const std::string body = outcome_section(runs) + comparison_section(tables) + sweep_section(runs) +
                            curves_section(runs) + confusion_section(runs) + worst_section(runs) +
                            ordinary_section(runs) + certainty_section(runs) + threshold_section(runs) +
                            numbers_section(runs) + facts_section(runs) + diagnosis_section(runs) + time_section(runs) +

@@ -8,18 +8,19 @@
 #include <vector>
 
 #include "observe/report/run_record.h"
+#include "observe/report/run_record_files.h"
 
 namespace stoker::observe {
 
 /// `made_by`: "stoker train 0.1.0"; `time`: when the page was made, UTC; `reload_seconds`: see page_of(). At least one
-/// run. Several are sorted, the best first; the first six have colours. `sweep`: the table of a sweep of them, its
-/// header first, as read_sweep_table() returns it; empty: they are none.
+/// run. Several are sorted, the best first; the first six have colours. `tables`: of the sweep that they are; empty:
+/// they are none.
 std::string report_page(std::vector<RunRecord> runs, const std::string& made_by, const std::string& time,
-                        int reload_seconds = 0, const std::vector<std::vector<std::string>>& sweep = {});
+                        int reload_seconds = 0, const SweepTables& tables = {});
 
 // Its sections, in order; each is "" when no run has anything to show there.
-/// Which combinations of a sweep are better than others by more than chance.
-std::string comparison_section(const std::vector<std::vector<std::string>>& sweep);
+/// Which combinations of a sweep are better than others by more than chance, and which advanced where it halves.
+std::string comparison_section(const SweepTables& tables);
 std::string outcome_section(const std::vector<RunRecord>& runs);
 /// The metric over each option in which several runs differ.
 std::string sweep_section(const std::vector<RunRecord>& runs);

@@ -338,15 +338,18 @@ void read_certainty(RunRecord& record) {
   }
 }
 
-std::vector<std::vector<std::string>> read_sweep_table(const std::string& folder) {
+SweepTables read_sweep_tables(const std::string& folder) {
   constexpr size_t kMostRows = 1001;
-  std::vector<Cells> rows;
-  if (!core::file_exists(folder + "/sweep.csv")) return rows;
-  core::CsvReader file(folder + "/sweep.csv");
-  for (Cells cells; rows.size() < kMostRows && next_whole_row(file, cells);) {
-    if (rows.empty() || cells.size() == rows[0].size()) rows.push_back(cells);
-  }
-  return rows;
+  const auto rows_of = [](const std::string& path) {
+    std::vector<Cells> rows;
+    if (!core::file_exists(path)) return rows;
+    core::CsvReader file(path);
+    for (Cells cells; rows.size() < kMostRows && next_whole_row(file, cells);) {
+      if (rows.empty() || cells.size() == rows[0].size()) rows.push_back(cells);
+    }
+    return rows;
+  };
+  return {rows_of(folder + "/sweep.csv"), rows_of(folder + "/halving.csv")};
 }
 
 }  // namespace stoker::observe

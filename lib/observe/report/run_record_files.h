@@ -24,8 +24,12 @@ void read_certainty(RunRecord& record);
 void read_eval_curves(RunRecord& record);
 /// worst.json. A file of another form shows no picture.
 void read_pictures(RunRecord& record);
-/// sweep.csv of a folder of runs, its header first; at most 1,000 rows. Empty: there is none, or it cannot be read.
-std::vector<std::vector<std::string>> read_sweep_table(const std::string& folder);
+/// Rows of cells of sweep.csv and halving.csv in a folder of runs, their headers first; at most 1,000 of each. Empty:
+/// there is none, or it cannot be read.
+struct SweepTables {
+  std::vector<std::vector<std::string>> sweep, halving;
+};
+SweepTables read_sweep_tables(const std::string& folder);
 /// plan.json. A plan of another form is not a plan.
 void read_memory_plan(RunRecord& record);
 

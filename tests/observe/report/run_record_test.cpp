@@ -254,15 +254,23 @@ TEST_F(RunRecordTest, SeveralRunsAreATableTheBestFirstWithWhatSomebodyChose) {
 
 TEST_F(RunRecordTest, APageOfASweepHasItsTable) {
   folder_.write("sweep.csv", "rank,lr,mean,better_than\n1,<b>,71.5,2\ntorn\n2,0.01,70,\n");
-  const std::string page = report_page({record(), record()}, "stoker", "now", 0, read_sweep_table(folder_.path()));
+  const std::string page = report_page({record(), record()}, "stoker", "now", 0, read_sweep_tables(folder_.path()));
   const size_t table = page.find("aria-label=\"Sweep\"");
   ASSERT_NE(table, std::string::npos);
   const std::string rows = page.substr(table, page.find("</table>", table) - table);
   EXPECT_NE(rows.find("<th scope=\"col\">better than</th>"), std::string::npos) << rows;
   EXPECT_NE(rows.find("<tr><td>1</td><td>&lt;b&gt;</td><td>71.5</td><td>2</td></tr>"), std::string::npos) << rows;
   EXPECT_EQ(rows.find("torn"), std::string::npos);
+  EXPECT_EQ(page.find("aria-label=\"Halving\""), std::string::npos);
+  folder_.write("halving.csv", "rung,lr,advances\n1,0.1,1\n1,0.2,0\n");
+  RunRecord stopped = record(), ended = record();
+  stopped.options = {{"max-updates", "7"}, {"lr", "0.2"}};
+  ended.options = {{"max-updates", "0"}, {"lr", "0.1"}};
+  const std::string halved = report_page({stopped, ended}, "stoker", "now", 0, read_sweep_tables(folder_.path()));
+  EXPECT_NE(halved.find("<tr><td>1</td><td>0.2</td><td>0</td></tr>"), std::string::npos) << halved;
+  EXPECT_EQ(halved.find("max-updates"), std::string::npos) << "halving stopped it";
   EXPECT_EQ(report_page({record()}, "stoker", "now").find("aria-label=\"Sweep\""), std::string::npos);
-  EXPECT_TRUE(read_sweep_table("/nowhere").empty());
+  EXPECT_TRUE(read_sweep_tables("/nowhere").sweep.empty());
 }
 
 TEST_F(RunRecordTest, ARunIsJudgedByItsMetricAndRunsWithoutAResultComeLast) {
