@@ -49,7 +49,7 @@ struct CheckFacts {
   std::vector<std::string> missing;  ///< what was requested and is not there
 };
 
-/// What to try: `chosen`, and without it what the machine suggests for networks in general.
+/// Flags to try: `chosen`, and without it those that suit networks in general on this machine.
 std::vector<Advice> advice_from(const CheckFacts& facts);
 /// The problems of the machine, each with its remedy.
 std::vector<std::string> warnings_from(const CheckFacts& facts);
