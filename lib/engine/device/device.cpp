@@ -111,7 +111,8 @@ CudaLibraries cuda_libraries() {
 
 std::string computing_text(torch::Device device) {
   if (!device.is_cuda()) return "cpu, " + libtorch_text();
-  const core::AcceleratorFacts facts = list_accelerators().devices.at(static_cast<size_t>(device.index()));
+  const torch::Device one = device.has_index() ? device : c10::impl::VirtualGuardImpl(device.type()).getDevice();
+  const core::AcceleratorFacts facts = list_accelerators().devices.at(static_cast<size_t>(one.index()));
   std::string text = core::format("{} ({}), {}", facts.name, facts.compute_capability, libtorch_text());
   if (at::globalContext().hasCuDNN()) text += core::format(", cuDNN {}", at::detail::getCUDAHooks().versionCuDNN());
   return text;

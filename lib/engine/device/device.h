@@ -88,7 +88,7 @@ struct CudaLibraries {
 CudaLibraries cuda_libraries();
 
 /// Everything that bits depend on besides options: "cpu, LibTorch 1.13.0, CPU build", "NVIDIA H200 (9.0),
-/// LibTorch 2.11.0, CUDA build, cuDNN 91002".
+/// LibTorch 2.11.0, CUDA build, cuDNN 91002". A device without an index is this thread's current one.
 std::string computing_text(torch::Device device);
 
 /// Waits until the device has done all queued work; nothing to wait for on the CPU.

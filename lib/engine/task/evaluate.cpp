@@ -9,6 +9,7 @@
 
 #include "config/task_facts.h"
 #include "core/error.h"
+#include "core/format.h"
 #include "core/system/stop_signal.h"
 #include "engine/memory/activation_arena.h"
 #include "engine/task/metrics.h"
@@ -131,6 +132,12 @@ void GatheredSamples::add(const torch::Tensor& outputs, const data::Batch& batch
 void GatheredSamples::add_classes(const torch::Tensor& outputs, const torch::Tensor& labels) {
   append(labels.to(at::kInt), samples_.truth_class);
   append(likeliest(outputs).to(at::kInt), samples_.predicted_class);
+  for (auto i = samples_.predicted_class.end() - outputs.size(0); i != samples_.predicted_class.end(); ++i) {
+    if (*i >= 0 && *i < outputs.size(1)) continue;
+    throw core::Error(core::ErrorKind::os,
+                      core::format("the device found class {} of {}: it computes wrongly", *i, outputs.size(1)),
+                      "train check proves its libraries; --device cpu computes without it");
+  }
   const int64_t k = std::min<int64_t>(5, outputs.size(1));
   const torch::Tensor best = std::get<1>(outputs.topk(k, /*dim=*/1));  // as evaluation has it
   append((best == labels.unsqueeze(1)).any(1).to(at::kByte), samples_.in_top5);
@@ -153,7 +160,7 @@ torch::Tensor errors_of(const torch::Tensor& predictions, const data::Batch& bat
   return 1 - predictions.gather(1, batch.labels.clamp_min(0).unsqueeze(1)).squeeze(1);
 }
 
-/// errors float32 [n], predictions float32 [n, outputs]; `sample_of(i)`: the index of row i in the source.
+/// errors float32 [n], predictions float32 [n, outputs]; `sample_of(i)`: the index of row i in the source, -1: none.
 template <typename SampleOf>
 std::vector<ShownSample> shown_of(const torch::Tensor& errors, const torch::Tensor& predictions,
                                   const SampleOf& sample_of) {
@@ -161,8 +168,10 @@ std::vector<ShownSample> shown_of(const torch::Tensor& errors, const torch::Tens
   const torch::Tensor error = errors.cpu().contiguous(), output = predictions.cpu().contiguous();
   for (int64_t i = 0; i < error.size(0); ++i) {
     if (!std::isfinite(error.data_ptr<float>()[i])) continue;
+    const int64_t sample = sample_of(i);
+    if (sample < 0) continue;
     const float* const row = output.data_ptr<float>() + i * output.size(1);
-    list.push_back({sample_of(i), error.data_ptr<float>()[i], {row, row + output.size(1)}});
+    list.push_back({sample, error.data_ptr<float>()[i], {row, row + output.size(1)}});
   }
   return list;
 }
@@ -196,8 +205,10 @@ void WorstSamples::add(const data::Batch& batch, const torch::Tensor& outputs) {
 std::vector<ShownSample> WorstSamples::read() const {
   if (!errors_.defined()) return {};
   const torch::Tensor positions = positions_.cpu().contiguous();
-  return shown_of(errors_, predictions_,
-                  [&](int64_t i) { return samples_[static_cast<size_t>(positions.data_ptr<int64_t>()[i])]; });
+  return shown_of(errors_, predictions_, [&](int64_t i) {
+    const auto at = static_cast<size_t>(positions.data_ptr<int64_t>()[i]);
+    return at < samples_.size() ? samples_[at] : -1;  // a device that computes wrongly must not crash the host
+  });
 }
 
 std::vector<ShownSample> WorstSamples::read_ordinary() const {
