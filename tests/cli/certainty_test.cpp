@@ -86,6 +86,8 @@ TEST_F(CertaintyCommandTest, ATemperatureIsStoredUsedAndFoundAgain) {
   work_.write("data/image.png", png_of(8, 8, 90));
   const Ended predicted = run(predict, work_.path());
   ASSERT_EQ(predicted.exit_code, 0) << story_of(predict, predicted);
+  EXPECT_NE(predicted.err.find("calibrated: outputs are divided by a temperature of"), std::string::npos)
+      << predicted.err;
   const std::vector<std::string> cells = csv_cells(lines_of(predicted.out)[1]);
   double sum = 0;
   for (size_t k = 0; k < 10; ++k) sum += std::exp(std::stod(cells[13 + k]) / temperature);
@@ -134,6 +136,7 @@ TEST_F(CertaintyCommandTest, FeaturesAreWhatTheClassifierTakesAndMapsArePictures
   EXPECT_NE(content_of_file(work_ / "heat/000001_b.png"), content_of_file(work_ / "heat/000000_a.png"));
   EXPECT_NE(content_of_file(work_ / "run/worst.json").find("\"heat\": \"/9j/"), std::string::npos) << "a JPEG";
   EXPECT_EQ(run({"predict", "run", "images", "--features", "--logits"}, work_.path()).exit_code, 64);
+  EXPECT_EQ(run({"predict", "run", "images", "--features", "-o", "x.npy"}, work_.path()).exit_code, 64);
 }
 
 TEST_F(CertaintyCommandTest, ARunOfOtherClassesIsRefused) {

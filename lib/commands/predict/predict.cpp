@@ -186,6 +186,10 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
     throw Error(ErrorKind::usage, "--features are written instead of predictions",
                 "leave --logits, --probabilities and --top-k out, or --features");
   }
+  if (core::ends_with(flags.output, ".npy") || core::ends_with(flags.output, ".npz")) {
+    throw Error(ErrorKind::usage, "--output writes CSV or JSON Lines, not NumPy's format",
+                "give a name that ends with .csv; numpy.genfromtxt(FILE, delimiter=',', skip_header=1) reads it");
+  }
   if (ranks.place().size > 1 && std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 0) {
     throw Error(ErrorKind::usage, "several processes cannot read one standard input", "give a list as @FILE");
   }
@@ -194,6 +198,9 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   };
   load_network(open, ranks, loaded);
 
+  if (const double temperature = loaded.options().task.temperature; temperature != 1 && !flags.features) {
+    core::log_info("calibrated: outputs are divided by a temperature of {:.4g} (preprocess.json)", temperature);
+  }
   TableColumns columns;
   columns.errors = true;
   columns.logits = flags.logits;
