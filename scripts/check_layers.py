@@ -49,7 +49,7 @@ MODULES = {
     "data/cache": "core* config data data/image",
     "data/loader": "core* data data/image* data/resample data/transform",
     "data/feed": "core* data/image/pixels data/loader",
-    "data/probe": "core* data data/image* data/transform data/loader",
+    "data/probe": "core* data data/image* data/storage data/transform data/loader",
 
     "data/audit": "core* data data/image* data/resample",
 

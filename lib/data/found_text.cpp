@@ -63,8 +63,7 @@ constexpr std::array kKinds = {
     FoundKind{".pkl", "pickle", kSaveArrays},
     FoundKind{".pickle", "pickle", kSaveArrays},
     FoundKind{".pt", "PyTorch file", "write its tensors with np.save() as x_train.npy and y_train.npy"},
-    FoundKind{".bin", "file of records",
-              "CIFAR's are called data_batch_1.bin or train.bin; write others with np.save()"},
+    FoundKind{".bin", "binary file", "CIFAR's are called data_batch_1.bin or train.bin; write others with np.save()"},
     FoundKind{".h5", "HDF5 file", "name it itself as --data-dir"},
     FoundKind{".dcm", "DICOM file", "convert them to PNG or TIFF: dcm2pnm, or pydicom"},
     FoundKind{".nii", "NIfTI file", kSlices},
@@ -161,7 +160,8 @@ std::string shards_text(const std::string& folder) {
   for (const auto& [stem, count] : stems) {
     std::string split = stem;
     if (!split.empty() && split.back() == '-') split.pop_back();
-    names += format("{}{} called '{}...'", names.empty() ? "" : ", ", core::counted(count, "archive"), printable(stem));
+    names += format("{}{} whose names begin with '{}'", names.empty() ? "" : ", ", core::counted(count, "archive"),
+                    printable(stem));
     const std::string word = core::lower_case(stem);
     if (train.empty() && word.find("train") != std::string::npos && stem.back() == '-') train = split;
     if (val.empty() && word.find("val") != std::string::npos && stem.back() == '-') val = split;

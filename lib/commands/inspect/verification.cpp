@@ -145,9 +145,9 @@ void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRang
     if (same_images && recorded->second.weights == engine::tensor_digest(model::state_of(*part.learner().model)))
       continue;
     const std::string libraries = changed_libraries(run, recorded->first, part.options());
-    result.problems.push_back(format("update {} (epoch {}): {} differ from the record{}", recorded->first,
+    result.problems.push_back(format("update {} (epoch {}): {} from the record{}", recorded->first,
                                      recorded->second.epoch,
-                                     same_images ? "the weights after it are" : "its images are",
+                                     same_images ? "the weights after it differ" : "its images differ",
                                      libraries.empty() ? "" : "; other libraries read and compute them: " + libraries));
   }
   if (!result.problems.empty()) return;
@@ -266,8 +266,9 @@ core::Json json_of(const Verified& found, const RecordedRun& run) {
 
 void log_verification(const Verified& found) {
   for (const std::string& note : found.notes) core::log_info("note      {}", note);
-  core::log_info("verified  {} of {} checkpoint intervals, {} of {} updates ({:.0f}%), {} recorded updates compared",
-                 found.drawn.size(), found.all.size(), found.updates, found.updates_to_cover(),
+  core::log_info("{}  {} of {} checkpoint intervals, {} of {} updates ({:.0f}%), {} recorded updates compared",
+                 found.problems.empty() ? "verified" : "computed", found.drawn.size(), found.all.size(), found.updates,
+                 found.updates_to_cover(),
                  percent_of(static_cast<double>(found.updates), static_cast<double>(found.updates_to_cover())),
                  found.compared);
   core::log_info("took      {}, {:.0f}% of the run's {}", core::duration_text(found.seconds),

@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "core/system/stop_signal.h"
 #include "data/image/decode.h"
+#include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 namespace {
@@ -44,14 +45,18 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
   std::vector<int64_t> heights, widths;
   int64_t gray = 0;
   bool has_wide = false;
-  std::string first_problem;
+  std::string first_problem, missing;
   for (int64_t i = 0; i < probes; ++i) {
     core::throw_if_stopped();
     const int64_t index = i * source.size() / probes;
     ImageHeader header;
     const std::string reason = probe_header(source, index, limits, buffer, header);
     if (!reason.empty()) {
-      if (first_problem.empty()) first_problem = core::printable(source.name(index)) + ": " + reason;
+      if (!first_problem.empty()) continue;
+      const std::string name = source.name(index);
+      first_problem = core::printable(name) + ": " + reason;
+      if (stamp_of(name).size >= 0 || name.find('#') != std::string::npos) continue;  // it is there, or in an archive
+      if (const std::string near = nearest_file(name); !near.empty()) missing = "; there is " + core::printable(near);
       continue;
     }
     heights.push_back(header.height);
@@ -62,8 +67,9 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
   if (heights.empty()) {
     throw core::Error(
         core::ErrorKind::data,
-        core::format("none of {} images that were looked at can be read; the first is {}", probes, first_problem),
-        kImagesRead);
+        core::format("none of {} images that were looked at can be read; the first is {}{}", probes, first_problem,
+                     missing),
+        missing.empty() ? kImagesRead : "the list and the files must agree letter by letter, in upper and lower case");
   }
   const bool mostly_gray = 2 * gray > static_cast<int64_t>(heights.size());
   return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths), has_wide};

@@ -391,11 +391,18 @@ std::string ImageFinder::note() const {
   return text.empty() ? "" : "images are " + text;
 }
 
-std::string ImageFinder::nearest(const std::string& name) const {
-  const std::filesystem::path place(absolute(name));
-  const std::string folder = place.parent_path().string();
-  const std::string near = core::nearest_name(place.filename().string(), names_in(folder));
-  return near.empty() ? "" : folder + "/" + near;
+std::string ImageFinder::nearest(const std::string& name) const { return nearest_file(absolute(name)); }
+
+std::string nearest_file(const std::string& path) {
+  const std::filesystem::path place(path);
+  const std::string folder = place.parent_path().string(), name = place.filename().string();
+  std::vector<std::string> names = names_in(folder.empty() ? "." : folder);
+  names.erase(std::remove(names.begin(), names.end(), name), names.end());
+  const auto same = std::find_if(names.begin(), names.end(), [&](const std::string& other) {
+    return core::lower_case(other) == core::lower_case(name);
+  });
+  const std::string near = same != names.end() ? *same : core::nearest_name(name, names);
+  return near.empty() || folder.empty() ? near : folder + "/" + near;
 }
 
 std::string normalized_path(const std::string& path) {

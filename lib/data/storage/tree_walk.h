@@ -70,6 +70,8 @@ bool has_image_name(const std::string& name);
 /// The stamp of a regular file, links followed; an empty one when there is none.
 FileStamp stamp_of(const std::string& path);
 bool is_directory(const std::string& path);
+/// Another file beside a missing one, whose name differs in upper and lower case or in a few letters; empty: none does.
+std::string nearest_file(const std::string& path);
 /// Files that systems, NAS boxes and Python leave beside folders of images.
 bool is_system_folder(const std::string& name);
 

@@ -34,6 +34,13 @@ Resolved resolved_words(const std::vector<std::string>& words) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(RenderTest, ALogOutsideTheRunIsNotNamedByTheRunsFile) {
+  EXPECT_TRUE(
+      contains(resolved_words({"--run-dir", "r", "--log-file", "out/x.log"}).yaml(), "\n  # log-file: out/x.log"));
+  EXPECT_TRUE(contains(resolved_words({"--run-dir", "r", "--log-file", "r/../x.log"}).yaml(), "\n  # log-file: "));
+  EXPECT_TRUE(contains(resolved_words({"--run-dir", "r", "--log-file", "./r/x.log"}).yaml(), "\n  log-file: "));
+}
+
 TEST(RenderTest, ResolvedYamlReadsBackAsTheSameValues) {
   const fixtures::TemporaryDirectory directory;
   const auto first = resolved_words({"--run-dir",
@@ -53,7 +60,7 @@ TEST(RenderTest, ResolvedYamlReadsBackAsTheSameValues) {
                                      "--train-split",
                                      "~",
                                      "--log-file",
-                                     "äö",
+                                     "a \"b\" \\ #c: null/äö",
                                      "--seed",
                                      "18446744073709551615"});
   for (const std::string& yaml : {render_yaml(first.resolution.options), first.yaml()}) {

@@ -198,5 +198,15 @@ TEST_F(TreeWalkTest, OnlyRegularFilesHaveAStamp) {
   EXPECT_FALSE(is_directory(folder_ / "1.png"));
 }
 
+TEST(NearestFileTest, NamesThatDifferInCaseOrInAFewLettersAreFound) {
+  const fixtures::TemporaryDirectory folder;
+  folder.write("img_000.png", "");
+  folder.write("img_001.png", "");
+  EXPECT_EQ(nearest_file(folder / "IMG_001.PNG"), folder / "img_001.png");
+  EXPECT_EQ(nearest_file(folder / "imgg_000.png"), folder / "img_000.png");
+  EXPECT_EQ(nearest_file(folder / "another.jpeg"), "");
+  EXPECT_EQ(nearest_file("/nowhere/x.png"), "");
+}
+
 }  // namespace
 }  // namespace stoker::data
