@@ -199,7 +199,7 @@ TEST_F(TreeWalkTest, OnlyRegularFilesHaveAStamp) {
 }
 
 TEST(NearestFileTest, NamesThatDifferInCaseOrInAFewLettersAreFound) {
-  const fixtures::TemporaryDirectory folder;
+  const TempFolder folder;
   folder.write("img_000.png", "");
   folder.write("img_001.png", "");
   EXPECT_EQ(nearest_file(folder / "IMG_001.PNG"), folder / "img_001.png");
