@@ -104,6 +104,18 @@ void expand_as(const Operation& op) {
   op.set_result(op.add("Add", {op.add("Mul", {op.tensor(1), op.number_constant(0)}), op.tensor(0)}));
 }
 
+// constant_pad_nd(input, pad, value): sides from the last to the first, before and after
+void pad(const Operation& op) {
+  const Integers sides = op.integers(1);
+  const size_t rank = op.shape(0).size();
+  Integers pads(2 * rank, 0);
+  for (size_t i = 0; i + 1 < sides.size(); i += 2) {
+    pads.at(rank - 1 - i / 2) = sides[i];
+    pads.at(2 * rank - 1 - i / 2) = sides[i + 1];
+  }
+  op.set_result(op.add("Pad", {op.tensor(0), op.integers_constant(pads), op.number_constant(op.number(2))}));
+}
+
 // to(input, dtype, ...), and what changes nothing that ONNX represents
 void convert(const Operation& op) {
   const at::ScalarType from = op.element(0);
@@ -133,6 +145,7 @@ void add_shape_translations(Translations& translations) {
   translations["aten::cat"] = concatenate;
   translations["aten::stack"] = stack;
   translations["aten::expand_as"] = expand_as;
+  translations["aten::constant_pad_nd"] = pad;
   translations["aten::to"] = convert;
   for (const char* kind : {"aten::contiguous", "aten::detach", "aten::alias"}) translations[kind] = same;
 }
@@ -159,6 +172,23 @@ Translation scaled_binary(const char* name) {
     if (alpha != 1) b = op.add("Mul", {b, op.number_constant(alpha)});
     op.set_result(op.add(name, {op.tensor(0), b}));
   };
+}
+
+/// relu(x) - relu(x - high), ReLU6: OpenCV 4.6 reads no Clip with bounds.
+// hardtanh(input, low, high)
+void hard_tanh(const Operation& op) {
+  if (op.number(1) != 0) op.refuse("only bounds from 0 on are translated");
+  const std::string x = op.tensor(0), over = op.add("Sub", {x, op.number_constant(op.number(2))});
+  op.set_result(op.add("Sub", {op.add("Relu", {x}), op.add("Relu", {over})}));
+}
+
+// clamp_min(input, low)
+void clamp_min(const Operation& op) { op.set_result(op.add("Max", {op.tensor(0), op.number_constant(op.number(1))})); }
+
+// norm(input, p, dims, keepdim)
+void norm(const Operation& op) {
+  if (op.number(1) != 2) op.refuse("only Euclidean norms are translated");
+  op.set_result(op.add("ReduceL2", {op.tensor(0)}, {{"axes", op.integers(2)}, {"keepdims", int64_t{op.flag(3)}}}));
 }
 
 void silu(const Operation& op) {
@@ -217,6 +247,9 @@ void add_elementwise_translations(Translations& translations) {
   translations["aten::div"] = binary("Div");
   translations["aten::add"] = scaled_binary("Add");
   translations["aten::sub"] = scaled_binary("Sub");
+  translations["aten::hardtanh"] = hard_tanh;
+  translations["aten::clamp_min"] = clamp_min;
+  translations["aten::norm"] = norm;
   translations["aten::silu"] = silu;
   translations["aten::hardsigmoid"] = hard_sigmoid;
   translations["aten::hardswish"] = hard_swish;

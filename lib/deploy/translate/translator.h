@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -110,6 +111,7 @@ class Translator {
   }
 
   OnnxModel translate(const std::string& input_name, const std::vector<std::string>& output_names) {
+    find_what_varies();
     refuse_unknown();
     const jit::Value* const input = graph_->inputs().at(1);
     names_[input] = input_name;
@@ -194,6 +196,51 @@ class Translator {
     std::string path;  ///< "layer1.0.", or empty
   };
 
+  /// Values that depend on the input.
+  void find_what_varies() {
+    varying_ = {graph_->inputs().at(1)};
+    for (const jit::Node* node : graph_->nodes()) {
+      const auto inputs = node->inputs();
+      if (std::none_of(inputs.begin(), inputs.end(), [&](const jit::Value* in) { return varying_.count(in) > 0; })) {
+        continue;
+      }
+      varying_.insert(node->outputs().begin(), node->outputs().end());
+    }
+  }
+
+  bool varies(const jit::Node& node) const {
+    return node.outputs().empty() || varying_.count(node.outputs().at(0)) > 0;
+  }
+
+  /// Runs an operation on constants: its result becomes a part of the file. False where its arguments are not known.
+  bool compute(const jit::Node& node) {
+    jit::Stack stack;
+    std::string name = "constant";
+    for (const jit::Value* input : node.inputs()) {
+      const auto found = constants_.find(input);
+      const std::optional<c10::IValue> value =
+          found != constants_.end() ? std::optional<c10::IValue>(found->second.first) : plain(input);
+      if (!value && input->node()->kind() == c10::prim::ListConstruct) {
+        c10::List<at::Tensor> list;
+        for (const jit::Value* item : input->node()->inputs()) {
+          const auto part = constants_.find(item);
+          if (part == constants_.end()) return false;
+          list.push_back(part->second.first);
+        }
+        stack.emplace_back(list);
+        continue;
+      }
+      if (!value) return false;
+      if (found != constants_.end() && name == "constant") name = found->second.second;
+      stack.push_back(*value);
+    }
+    const torch::NoGradGuard no_gradients;
+    node.getOperation()(stack);
+    if (stack.size() != 1 || !stack[0].isTensor()) return false;
+    constants_[node.output()] = {stack[0].toTensor(), name};
+    return true;
+  }
+
   /// All at once, before anything is made.
   void refuse_unknown() const {
     std::set<std::string> unknown;
@@ -201,7 +248,7 @@ class Translator {
       const bool is_structure = node->kind() == c10::prim::Constant || node->kind() == c10::prim::GetAttr ||
                                 node->kind() == c10::prim::ListConstruct || node->kind() == c10::prim::ListUnpack;
       const std::string kind = node->kind().toQualString();
-      if (!is_structure && translations_.count(kind) == 0) unknown.insert(kind);
+      if (!is_structure && varies(*node) && translations_.count(kind) == 0) unknown.insert(kind);
     }
     if (unknown.empty()) return;
     const std::vector<std::string> kinds(unknown.begin(), unknown.end());
@@ -217,7 +264,11 @@ class Translator {
     }
     if (node.kind() == c10::prim::ListConstruct) return;
     if (node.kind() == c10::prim::ListUnpack) return;  // its outputs got their names from what made the list
-    translations_.at(node.kind().toQualString())(Operation(node, *this));
+    if (!varies(node) && compute(node)) return;
+    const auto translation = translations_.find(node.kind().toQualString());
+    if (translation == translations_.end())
+      refuse(core::format("ONNX has no operator here for {}", node.kind().toQualString()));
+    translation->second(Operation(node, *this));
   }
 
   void read_attribute(const jit::Node& node) {
@@ -264,6 +315,7 @@ class Translator {
 
   std::shared_ptr<jit::Graph> graph_;
   const Translations& translations_;
+  std::set<const jit::Value*> varying_;
   OnnxModel model_;
   std::unordered_map<const jit::Value*, Part> modules_;
   std::unordered_map<const jit::Value*, std::pair<torch::Tensor, std::string>> constants_;
