@@ -39,8 +39,9 @@ bool ImageModel::is_in_backbone(const std::string& parameter) const {
 
 bool ImageModel::decays(const std::string& parameter) const {
   const std::vector<std::string> spared = no_weight_decay();
-  const std::string last_part = parameter.substr(parameter.rfind('.') + 1);
-  return std::find(spared.begin(), spared.end(), last_part) == spared.end();
+  return std::none_of(spared.begin(), spared.end(), [&](const std::string& part) {
+    return ("." + parameter + ".").find("." + part + ".") != std::string::npos;
+  });
 }
 
 std::vector<NamedTensor> state_of(const torch::nn::Module& module) {

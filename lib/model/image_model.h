@@ -56,8 +56,8 @@ class ImageModel : public torch::nn::Module {
   /// Whether weight decay reaches a parameter by its full name. As in timm: not those in no_weight_decay(). Parameters
   /// of one dimension (biases, norms) are left to the optimizer.
   bool decays(const std::string& parameter) const;
-  /// The last parts of the names of parameters that weight decay leaves alone although they have more than one
-  /// dimension: "layer_scale", for example.
+  /// Parts of the names of parameters that weight decay leaves alone although they have more than one dimension:
+  /// "layer_scale", for example, or a module around them.
   virtual std::vector<std::string> no_weight_decay() const { return {}; }
 
  protected:

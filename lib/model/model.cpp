@@ -54,7 +54,7 @@ const RegistryEntry& known_entry(const ModelSpec& spec) {
   throw core::Error(
       core::ErrorKind::config,
       core::format("{} has no stochastic depth, but drop-path-rate is {:g}", spec.name, spec.drop_path_rate),
-      "leave --drop-path-rate out, or choose an EfficientNet, a ConvNeXt or a ViT");
+      "leave --drop-path-rate out, or choose an EfficientNet, a ConvNeXt, a ViT or a Swin");
 }
 
 /// Any network by name, without its classifier. Throws Error{config} for networks that give no feature map.

@@ -26,7 +26,7 @@ from predict_parity import CLASSES, load_images, load_pixels, made_model, run, w
 
 OURS = ("tiny_cnn", "small_cnn", "resnet9")
 THEIRS = ("resnet18", "resnet34", "resnet50", "efficientnet_b0", "mobilenet_v3_small", "mobilenet_v3_large", "convnext_tiny",
-          "vit_s_16", "vit_b_16")
+          "vit_s_16", "vit_b_16", "mobilenet_v2", "densenet121", "regnet_y_400mf", "efficientnet_v2_s", "swin_t", "swin_v2_t")
 
 
 def trained(name, images, folder, data, args):

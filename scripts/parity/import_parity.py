@@ -34,9 +34,12 @@ TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101", "efficientnet_b0
                "mobilenet_v3_large", "convnext_tiny", "vit_b_16")
 TIMM = {"resnet18": "resnet18", "resnet50": "resnet50", "efficientnet_b0": "efficientnet_b0",
         "mobilenetv3_large_100": "mobilenet_v3_large", "mobilenetv3_small_100": "mobilenet_v3_small",
-        "convnext_tiny": "convnext_tiny", "vit_small_patch16_224": "vit_s_16"}
-HEADS = {"resnet": "fc", "efficientnet": "classifier", "mobilenet": "classifier.3", "convnext": "classifier.2",
-         "vit": "heads"}
+        "convnext_tiny": "convnext_tiny", "vit_small_patch16_224": "vit_s_16", "resnext50_32x4d": "resnext50_32x4d",
+        "mobilenetv2_100": "mobilenet_v2", "densenet121": "densenet121", "regnety_004": "regnet_y_400mf",
+        "regnetx_004": "regnet_x_400mf", "efficientnetv2_s": "efficientnet_v2_s", "swin_tiny_patch4_window7_224": "swin_t",
+        "vit_base_patch32_224": "vit_b_32"}
+HEADS = {"res": "fc", "wide_resnet": "fc", "regnet": "fc", "efficientnet": "classifier", "mobilenet_v2": "classifier",
+         "mobilenet": "classifier.3", "convnext": "classifier.2", "vit": "heads", "densenet": "classifier", "swin": "head"}
 
 
 LAYOUTS = ("zip", "legacy", "current")

@@ -1,21 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the probabilities of `train predict` with torchvision's for the same weights and the same PNG files.
+"""Compares gradients of `train` and probabilities of `train predict` with torchvision's for the same weights and PNG files.
 
     scripts/parity/predict_parity.py --train build/release/apps/train
 
 Needs torch, torchvision, numpy and Pillow (Debian: python3-torchvision). For each network: torchvision's weights go
-to a safetensors file written here by hand, `train --init-from` starts from it and does one update with a learning
-rate so small that no weight changes, only batch norm's running statistics do; the checkpoint's model.safetensors goes
-back into torchvision (strict), and both classify PNG files of the network's size, which need no resizing. torchvision in
-float64 shows how far each is from the exact result. Ends with 1 when a probability differs by more than the limit or
-a weight did not arrive.
+to a safetensors file written here by hand, `train --init-from` starts from it and does one update of SGD, without random
+omissions, with a learning rate so small that no weight changes, only batch norm's running statistics do: the momentum in the
+checkpoint is the gradient. Its model.safetensors goes back into torchvision (strict), and both classify PNG files of the
+network's size, which need no resizing. torchvision in float64 shows how far each is from the exact result. Ends with 1 when
+a probability or a gradient differs by more than its limit or a weight did not arrive. --onnx exports each network with --check.
 """
 import argparse
 import csv
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -111,7 +112,7 @@ def with_statistics(model, images):
             norm.weight.uniform_(0.5, 1)
             norm.bias.uniform_(-0.2, 0.2)
         for key, module in model.named_modules():
-            if re.search(r"bn3$|block\.[23]\.1$", key):  # else rounding grows from block to block of a deep
+            if re.search(r"bn3$|block\.[23]\.1$|f\.c\.1$|conv\.3$", key):  # else rounding grows from block to block of a deep
                 module.weight.uniform_(0.1, 0.3)  # network: torchvision is then 1e-3 from float64, too
         for key, parameter in model.named_parameters():
             if key.endswith(("layer_scale", "gamma")):  # 1e-6 would hide what a block computes
@@ -138,37 +139,67 @@ def run(command):
     return result.stdout
 
 
+def gradients_of(model, folder):
+    """Of the mean cross entropy of the training images in one batch, in evaluation mode afterwards."""
+    paths = sorted((folder / "data" / "train").rglob("*.png"))
+    labels = torch.tensor([CLASSES.index(path.parent.name) for path in paths])
+    scores = model.train()(load_images(paths).to(next(model.parameters()).dtype))
+    torch.nn.functional.cross_entropy(scores, labels).backward()
+    model.eval()
+    return {key: parameter.grad for key, parameter in model.named_parameters()}
+
+
+def difference(got, wanted):
+    """Of two sets of tensors as vectors, as a share of their length."""
+    squares = [((got[key].double() - wanted[key]).norm().item() ** 2, wanted[key].norm().item() ** 2) for key in wanted]
+    return (sum(a for a, _ in squares) / sum(b for _, b in squares)) ** 0.5
+
+
 def compare(name, args, folder, paths):
     images = load_images(paths)
-    before = made_model(name, images, args.seed).state_dict()
+    model = made_model(name, images, args.seed)
+    before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     write_safetensors(folder / f"{name}.safetensors", before)
     run_dir = folder / f"run-{name}"
     run([args.train, "--no-amp", "--data-dir", str(folder / "data"), "--model", name, "--img-size", str(args.size), "--in-chans", "3",
-         "--init-from", str(folder / f"{name}.safetensors"), "--lr", "1e-30", "--weight-decay", "0", "--sched", "constant",
-         "--epochs", "1", "--max-updates", "1", "--batch-size", "10", "--train-crop", "none", "--crop-pct", "1",
-         "--threads", str(args.threads), "--run-dir", str(run_dir)])
-    after = read_safetensors(run_dir / "checkpoints" / "last" / "model.safetensors")
+         "--init-from", str(folder / f"{name}.safetensors"), "--opt", "sgd", "--momentum", "0.9", "--no-channels-last", "--lr", "1e-30", "--weight-decay",
+         "0", "--sched", "constant", "--drop-rate", "0", "--drop-path-rate", "0", "--hflip", "0", "--epochs", "1", "--max-updates",
+         "1", "--batch-size", "10", "--train-crop", "none", "--crop-pct", "1", "--threads", str(args.threads), "--run-dir",
+         str(run_dir)])
+    checkpoint = run_dir / "checkpoints" / "last"
+    after = read_safetensors(checkpoint / "model.safetensors")
     lost = [key for key in before if "running_" not in key and "num_batches" not in key
             and not (before[key] - after[key]).abs().max() < 1e-20]  # exact zeros do move, by lr x gradient
-    model = make(name, len(CLASSES), args.size)
-    model.load_state_dict(after, strict=True)
+    seen = {key[9:]: tensor for key, tensor in read_safetensors(checkpoint / "optimizer.safetensors").items()
+            if key.startswith("momentum.")}
+    exact = make(name, len(CLASSES), args.size).double()
+    exact.load_state_dict(before)
+    exact_gradients, gradients = gradients_of(exact, folder), gradients_of(model, folder)
+    learned = [difference(*pair) for pair in ((seen, gradients), (seen, exact_gradients), (gradients, exact_gradients))]
+    received = make(name, len(CLASSES), args.size).eval()
+    received.load_state_dict(after, strict=True)
     with torch.no_grad():
-        wanted = model.eval()(images)
-        exact = model.double()(images.double())
+        wanted, exact_scores, again = model(images), exact(images.double()), received(images)
 
     text = run([args.train, "predict", str(run_dir), str(folder / "data" / "val"), "--which", "last", "--logits",
                 "--threads", str(args.threads)])
     rows = {row["path"]: row for row in csv.DictReader(text.splitlines())}
     got = torch.tensor([[float(rows[str(path)][label]) for label in CLASSES] for path in paths])
     reported = torch.tensor([float(rows[str(path)]["probability"]) for path in paths])
-    logits = (got - wanted).abs().max().item()
     largest = wanted.softmax(1).max(1).values
-    probabilities = max((got.softmax(1) - wanted.softmax(1)).abs().max().item(), (reported - largest).abs().max().item())
-    ours, theirs = ((scores.double() - exact).abs().max().item() for scores in (got, wanted))
-    print(f"{name}: {len(paths)} images, largest difference of probabilities {probabilities:.2e}, of logits {logits:.2e}; "
-          f"from float64 ours {ours:.2e}, torchvision's {theirs:.2e} (logits from {wanted.min():.2f} to {wanted.max():.2f}, top probability {largest.min():.2f} to "
-          f"{largest.max():.2f}); {len(before)} tensors, {len(lost)} changed on the way", flush=True)
-    return probabilities <= args.limit and not lost
+    probabilities = max((got.softmax(1) - wanted.softmax(1)).abs().max().item(), (reported - largest).abs().max().item(),
+                        (again.softmax(1) - wanted.softmax(1)).abs().max().item())
+    scale = wanted.abs().max().item()
+    logits, ours, theirs = ((a.double() - b).abs().max().item() / scale
+                            for a, b in ((got, wanted), (got, exact_scores), (wanted, exact_scores)))
+    print(f"{name}: {sum(p.numel() for p in model.parameters())} parameters, {len(paths)} images, largest difference of "
+          f"probabilities {probabilities:.1e}, of logits, relative to {scale:.2f}, {logits:.1e} (from float64 ours {ours:.1e}, theirs "
+          f"{theirs:.1e}), of gradients {learned[0]:.1e} ({learned[1]:.1e}, {learned[2]:.1e}); {len(before)} tensors, {len(lost)} "
+          f"changed on the way", flush=True)
+    if args.onnx:
+        result = subprocess.run([args.train, "export", str(run_dir), "--which", "last", "--check"], capture_output=True, text=True)
+        print("  " + next((line for line in result.stderr.splitlines()[::-1] if line.startswith(("check", "error"))), "?"), flush=True)
+    return probabilities <= args.limit and learned[0] <= max(args.limit, 3 * learned[2]) and not lost
 
 
 def main():
@@ -178,6 +209,7 @@ def main():
     parser.add_argument("--size", type=int, default=224, help="side of the images, pixels")
     parser.add_argument("--per-class", type=int, default=4, help="images per class")
     parser.add_argument("--limit", type=float, default=1e-4, help="largest difference of a probability")
+    parser.add_argument("--onnx", action="store_true", help="export each network with --check")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -187,7 +219,10 @@ def main():
         write_images(folder / "data" / "train", 2, args.size, args.seed)
         write_images(folder / "data" / "val", args.per_class, args.size, args.seed + 1)
         paths = sorted((folder / "data" / "val").rglob("*.png"))
-        results = [compare(model, args, folder, paths) for model in args.models]
+        results = []
+        for model in args.models:
+            results.append(compare(model, args, folder, paths))
+            shutil.rmtree(folder / f"run-{model}")
     print("predict_parity: " + ("all within" if all(results) else "NOT within") + f" {args.limit:g}")
     return 0 if all(results) else 1
 

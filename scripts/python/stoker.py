@@ -163,13 +163,17 @@ class ConvLstm(nn.Module):
 def torchvision_backbone(name, in_chans, img_size):
     """A network of torchvision without its classifier, with feature_map(): [N, C, H, W] -> [N, feature_channels, h, w]."""
     model = torchvision_network(name, in_chans, 1, img_size)
-    for head in ("fc", "classifier", "avgpool"):
+    for head in ("fc", "classifier", "avgpool", "head"):
         if hasattr(model, head):
             delattr(model, head)
-    if name.startswith("resnet"):
+    if hasattr(model, "layer4"):
         parts = [model.conv1, model.bn1, model.relu, model.maxpool, model.layer1, model.layer2, model.layer3, model.layer4]
+    elif name.startswith("regnet"):
+        parts = [model.stem, model.trunk_output]
+    elif name.startswith("swin"):
+        parts = [model.features, model.norm, model.permute]
     else:
-        parts = [model.features]
+        parts = [model.features, F.relu] if name.startswith("densenet") else [model.features]
 
     def feature_map(x):
         for part in parts:
@@ -235,9 +239,13 @@ def torchvision_network(name, in_chans, outputs, img_size):
     return model
 
 
-TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "mobilenet_v3_small", "mobilenet_v3_large",
-               "convnext_tiny", "convnext_small", "convnext_base", "vit_s_16", "vit_b_16",
-               *(f"efficientnet_b{i}" for i in range(8)))
+TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnext50_32x4d", "resnext101_32x8d",
+               "resnext101_64x4d", "wide_resnet50_2", "wide_resnet101_2", "mobilenet_v2", "mobilenet_v3_small",
+               "mobilenet_v3_large", "convnext_tiny", "convnext_small", "convnext_base", "convnext_large", "vit_s_16", "vit_b_16",
+               "vit_b_32", "vit_l_16", "densenet121", "densenet161", "densenet169", "densenet201",
+               *(f"efficientnet_b{i}" for i in range(8)), *(f"efficientnet_v2_{size}" for size in "sml"),
+               *(f"regnet_{x}_{size}" for x in "yx" for size in ("400mf", "800mf", "1_6gf", "3_2gf", "8gf", "16gf", "32gf")),
+               *(f"swin_{size}" for size in ("t", "s", "b", "v2_t", "v2_s", "v2_b")))
 NETWORKS = ("small_cnn", "tiny_cnn", "peer_cnn", "resnet9", "spectrogram_cnn", "two_stream_convlstm", *TORCHVISION)
 
 

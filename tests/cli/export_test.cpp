@@ -231,7 +231,8 @@ TEST_P(NetworkExportTest, OpenCvAgreesWithinTenThousandth) {
 
 // OpenCV 4.6 cannot run the files of ConvNeXt and ViT; 4.10 can.
 INSTANTIATE_TEST_SUITE_P(Networks, NetworkExportTest,
-                         ::testing::Values("resnet18", "resnet9", "tiny_cnn", "mobilenet_v3_small"));
+                         ::testing::Values("resnet18", "resnet9", "tiny_cnn", "mobilenet_v3_small", "mobilenet_v2",
+                                           "densenet121", "regnet_y_400mf"));
 
 }  // namespace
 }  // namespace stoker::cli

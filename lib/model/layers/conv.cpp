@@ -8,6 +8,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/hardsigmoid.h>
 #include <ATen/ops/hardswish.h>
+#include <ATen/ops/hardtanh.h>
 #include <ATen/ops/silu.h>
 #include <c10/core/MemoryFormat.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -108,6 +109,7 @@ torch::Tensor activate(torch::Tensor x, Activation activation) {
   switch (activation) {
     case Activation::none: return x;
     case Activation::relu: return x.relu_();
+    case Activation::relu6: return at::hardtanh_(x, 0, 6);
     case Activation::silu: return at::silu(x);  // not in place: its gradient needs x, which would be copied first
     case Activation::hardswish: return at::hardswish(x);
   }

@@ -16,9 +16,9 @@ torch::Tensor convolve(torch::nn::Conv2d& conv, const torch::Tensor& x);
 // Convolution, batch norm and activation as one layer, named as torchvision's Conv2dNormActivation: what
 // mobile networks are built of.
 
-enum class Activation { none, relu, silu, hardswish };
+enum class Activation { none, relu, relu6, silu, hardswish };
 
-/// x -> activation(x), any shape; relu may work in place.
+/// x -> activation(x), any shape; relu and relu6 may work in place.
 torch::Tensor activate(torch::Tensor x, Activation activation);
 
 struct ConvShape {

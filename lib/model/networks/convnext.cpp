@@ -31,6 +31,7 @@ constexpr ConvNextShape kConvNextShapes[] = {
     {"convnext_tiny", {96, 192, 384, 768}, {3, 3, 9, 3}},
     {"convnext_small", {96, 192, 384, 768}, {3, 3, 27, 3}},
     {"convnext_base", {128, 256, 512, 1024}, {3, 3, 27, 3}},
+    {"convnext_large", {192, 384, 768, 1536}, {3, 3, 27, 3}},
 };
 
 constexpr double kLayerNormEps = 1e-6;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResNet: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", 2015. Names, shapes,
-// arithmetic, initialisation and even the order of random draws are torchvision's. Bottlenecks are "v1.5":
-// the stride is in the 3x3 convolution.
+// ResNet: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", 2015; ResNeXt: Xie et al., "Aggregated
+// Residual Transformations", 2017; wide ResNet: Zagoruyko and Komodakis, "Wide Residual Networks", 2016. Names, shapes,
+// arithmetic, initialisation and even the order of random draws are torchvision's. Bottlenecks are "v1.5": the stride
+// is in the 3x3 convolution.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -21,8 +22,9 @@
 namespace stoker::model {
 namespace {
 
-torch::nn::Conv2d resnet_conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-  return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+torch::nn::Conv2d resnet_conv(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups = 1) {
+  return torch::nn::Conv2d(
+      torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).groups(groups).bias(false));
 }
 
 /// x [B, in, H, W] -> [B, planes * expansion, H / stride, W / stride].
@@ -68,15 +70,17 @@ class BasicBlock : public ResidualBlock {
   torch::nn::BatchNorm2d bn1_{nullptr}, bn2_{nullptr};
 };
 
-/// 1x1, 3x3, 1x1 to four times the planes.
+/// 1x1 to `groups` times `group_width` channels for each 64 planes, 3x3 in groups, 1x1 to four times the planes.
 class Bottleneck : public ResidualBlock {
  public:
-  Bottleneck(int64_t in, int64_t planes, int64_t stride, torch::nn::Sequential downsample) {
-    conv1_ = register_module("conv1", resnet_conv(in, planes, 1, 1));
-    bn1_ = register_module("bn1", torch::nn::BatchNorm2d(planes));
-    conv2_ = register_module("conv2", resnet_conv(planes, planes, 3, stride));
-    bn2_ = register_module("bn2", torch::nn::BatchNorm2d(planes));
-    conv3_ = register_module("conv3", resnet_conv(planes, planes * 4, 1, 1));
+  Bottleneck(int64_t in, int64_t planes, int64_t stride, int64_t groups, int64_t group_width,
+             torch::nn::Sequential downsample) {
+    const int64_t width = planes * group_width / 64 * groups;
+    conv1_ = register_module("conv1", resnet_conv(in, width, 1, 1));
+    bn1_ = register_module("bn1", torch::nn::BatchNorm2d(width));
+    conv2_ = register_module("conv2", resnet_conv(width, width, 3, stride, groups));
+    bn2_ = register_module("bn2", torch::nn::BatchNorm2d(width));
+    conv3_ = register_module("conv3", resnet_conv(width, planes * 4, 1, 1));
     bn3_ = register_module("bn3", torch::nn::BatchNorm2d(planes * 4));
     register_downsample(std::move(downsample));
   }
@@ -97,11 +101,21 @@ struct ResNetShape {
   const char* name;
   bool bottleneck;
   std::array<int64_t, 4> blocks;  ///< per stage
+  int64_t groups = 1;             ///< of the bottlenecks' 3x3 convolutions
+  int64_t group_width = 64;       ///< channels of a group in the first stage
 };
 
 constexpr ResNetShape kResNetShapes[] = {
-    {"resnet18", false, {2, 2, 2, 2}},  {"resnet34", false, {3, 4, 6, 3}},  {"resnet50", true, {3, 4, 6, 3}},
-    {"resnet101", true, {3, 4, 23, 3}}, {"resnet152", true, {3, 8, 36, 3}},
+    {"resnet18", false, {2, 2, 2, 2}},
+    {"resnet34", false, {3, 4, 6, 3}},
+    {"resnet50", true, {3, 4, 6, 3}},
+    {"resnet101", true, {3, 4, 23, 3}},
+    {"resnet152", true, {3, 8, 36, 3}},
+    {"resnext50_32x4d", true, {3, 4, 6, 3}, 32, 4},
+    {"resnext101_32x8d", true, {3, 4, 23, 3}, 32, 8},
+    {"resnext101_64x4d", true, {3, 4, 23, 3}, 64, 4},
+    {"wide_resnet50_2", true, {3, 4, 6, 3}, 1, 128},
+    {"wide_resnet101_2", true, {3, 4, 23, 3}, 1, 128},
 };
 
 /// Blocks named "0", "1", ...
@@ -122,7 +136,7 @@ class ResNetStage : public torch::nn::Module {
 
 class ResNet : public ImageModel {
  public:
-  ResNet(const ResNetShape& shape, const ModelSpec& spec) : bottleneck_(shape.bottleneck), drop_rate_(spec.drop_rate) {
+  ResNet(const ResNetShape& shape, const ModelSpec& spec) : shape_(shape), drop_rate_(spec.drop_rate) {
     conv1_ = register_module("conv1", resnet_conv(spec.in_chans, 64, 7, 2));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(64));
     add_layer({"conv1.", "bn1."});
@@ -156,15 +170,16 @@ class ResNet : public ImageModel {
 
  private:
   void add_blocks(ResNetStage& stage, int64_t planes, int64_t count, int64_t stride) {
-    const int64_t out = planes * (bottleneck_ ? 4 : 1);
+    const int64_t out = planes * (shape_.bottleneck ? 4 : 1);
     for (int64_t i = 0; i < count; ++i) {
       torch::nn::Sequential downsample{nullptr};
       if (i == 0 && (stride != 1 || in_planes_ != out)) {
         downsample = torch::nn::Sequential(resnet_conv(in_planes_, out, 1, stride), torch::nn::BatchNorm2d(out));
       }
       const int64_t block_stride = i == 0 ? stride : 1;
-      if (bottleneck_) {
-        stage.add(std::make_shared<Bottleneck>(in_planes_, planes, block_stride, std::move(downsample)));
+      if (shape_.bottleneck) {
+        stage.add(std::make_shared<Bottleneck>(in_planes_, planes, block_stride, shape_.groups, shape_.group_width,
+                                               std::move(downsample)));
       } else {
         stage.add(std::make_shared<BasicBlock>(in_planes_, planes, block_stride, std::move(downsample)));
       }
@@ -181,7 +196,7 @@ class ResNet : public ImageModel {
     }
   }
 
-  bool bottleneck_;
+  const ResNetShape& shape_;
   int64_t in_planes_ = 64;
   torch::nn::Conv2d conv1_{nullptr};
   torch::nn::BatchNorm2d bn1_{nullptr};

@@ -10,6 +10,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -24,12 +25,14 @@ namespace {
 
 struct VitShape {
   const char* name;
-  int64_t width, heads, mlp_width;
+  int64_t width, heads, mlp_width, blocks;
+  int64_t patch;  ///< pixels
 };
 
-constexpr VitShape kVitShapes[] = {{"vit_s_16", 384, 6, 1536}, {"vit_b_16", 768, 12, 3072}};
-constexpr int64_t kVitBlocks = 12;
-constexpr int64_t kPatch = 16;  // pixels
+constexpr VitShape kVitShapes[] = {{"vit_s_16", 384, 6, 1536, 12, 16},
+                                   {"vit_b_16", 768, 12, 3072, 12, 16},
+                                   {"vit_b_32", 768, 12, 3072, 12, 32},
+                                   {"vit_l_16", 1024, 16, 4096, 24, 16}};
 
 torch::nn::LayerNorm vit_norm(int64_t width) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(1e-6));
@@ -96,8 +99,9 @@ class VisionTransformer : public ImageModel {
       : img_size_(spec.img_size), drop_rate_(spec.drop_rate) {
     class_token_ = register_parameter("class_token", torch::zeros({1, 1, shape.width}));
     patches_ = register_module(
-        "conv_proj", torch::nn::Conv2d(torch::nn::Conv2dOptions(spec.in_chans, shape.width, kPatch).stride(kPatch)));
-    const int64_t side = img_size_ / kPatch;
+        "conv_proj",
+        torch::nn::Conv2d(torch::nn::Conv2dOptions(spec.in_chans, shape.width, shape.patch).stride(shape.patch)));
+    const int64_t side = img_size_ / shape.patch;
     const auto encoder = register_module("encoder", std::make_shared<torch::nn::Module>());
     positions_ =
         encoder->register_parameter("pos_embedding", torch::empty({1, side * side + 1, shape.width}).normal_(0, 0.02));
@@ -125,9 +129,9 @@ class VisionTransformer : public ImageModel {
  private:
   void add_blocks(torch::nn::Module& encoder, const VitShape& shape, double drop_path_rate) {
     const auto layers = encoder.register_module("layers", std::make_shared<torch::nn::Module>());
-    for (int64_t i = 0; i < kVitBlocks; ++i) {
+    for (int64_t i = 0; i < shape.blocks; ++i) {
       const std::string name = "encoder_layer_" + std::to_string(i);
-      const double rate = drop_path_rate * static_cast<double>(i) / static_cast<double>(kVitBlocks - 1);
+      const double rate = drop_path_rate * static_cast<double>(i) / static_cast<double>(shape.blocks - 1);
       blocks_.push_back(layers->register_module(name, std::make_shared<VitBlock>(shape, rate)));
       add_layer({"encoder.layers." + name + "."});
     }
@@ -158,20 +162,23 @@ class VisionTransformer : public ImageModel {
 }  // namespace
 
 std::shared_ptr<ImageModel> make_vision_transformer(const ModelSpec& spec) {
-  if (spec.img_size % kPatch != 0) {
+  const auto* const shape = std::find_if(std::begin(kVitShapes), std::end(kVitShapes),
+                                         [&](const VitShape& row) { return spec.name == row.name; });
+  if (shape == std::end(kVitShapes)) {
+    throw core::Error(core::ErrorKind::bug, core::format("make_vision_transformer() was requested '{}'", spec.name));
+  }
+  const int64_t patch = shape->patch;
+  if (spec.img_size % patch != 0) {
     throw core::Error(
         core::ErrorKind::config,
-        core::format("{} cuts images into patches of {} pixels, but img-size is {}", spec.name, kPatch, spec.img_size),
-        core::format("use --img-size {}", std::max(kPatch, spec.img_size / kPatch * kPatch)));
+        core::format("{} cuts images into patches of {} pixels, but img-size is {}", spec.name, patch, spec.img_size),
+        core::format("use --img-size {}", std::max(patch, spec.img_size / patch * patch)));
   }
   if (spec.num_classes == 0) {
     throw core::Error(core::ErrorKind::config, spec.name + " gives no feature map, which a larger network needs of it",
                       "choose a convolutional network, such as efficientnet_b0");
   }
-  for (const VitShape& shape : kVitShapes) {
-    if (spec.name == shape.name) return std::make_shared<VisionTransformer>(shape, spec);
-  }
-  throw core::Error(core::ErrorKind::bug, core::format("make_vision_transformer() was requested '{}'", spec.name));
+  return std::make_shared<VisionTransformer>(*shape, spec);
 }
 
 }  // namespace stoker::model

@@ -78,6 +78,12 @@ bool convertible(at::ScalarType from, at::ScalarType to) {
   return at::isFloatingType(from) == at::isFloatingType(to) && from != at::kBool;
 }
 
+/// Counters, which PyTorch before 0.4.1 did not have, and what a Swin computes from its shape.
+bool may_be_absent(const std::string& name) {
+  return core::ends_with(name, ".num_batches_tracked") || core::ends_with(name, ".relative_position_index") ||
+         core::ends_with(name, ".relative_coords_table");
+}
+
 class Fitting {
  public:
   Fitting(const Recipient& recipient, const std::vector<NamedTensor>& targets, const NamePlan& plan,
@@ -109,7 +115,7 @@ class Fitting {
     if (found == sources_.end()) {
       if (is_head(target.name)) {
         fitted_.fresh_absent.push_back(target.name);
-      } else if (!core::ends_with(target.name, ".num_batches_tracked")) {  // PyTorch before 0.4.1 had none
+      } else if (!may_be_absent(target.name)) {
         fitted_.problems.push_back(target.name + " is missing");
       }
       return;

@@ -212,7 +212,6 @@ namespace {
 
 using core::format;
 
-constexpr int64_t kPatch = 16;  // pixels of a ViT
 /// For each family that other libraries have: one network, and a tensor that all of the family have and no other.
 struct Family {
   const char *network, *tensor;
@@ -220,6 +219,10 @@ struct Family {
 constexpr Family kFamilies[] = {{"resnet18", "layer1.0.conv1.weight"},
                                 {"efficientnet_b0", "features.1.0.block.0.0.weight"},
                                 {"mobilenet_v3_small", "features.1.block.0.0.weight"},
+                                {"mobilenet_v2", "features.1.conv.0.0.weight"},
+                                {"densenet121", "features.denseblock1.denselayer1.norm1.weight"},
+                                {"regnet_y_400mf", "trunk_output.block1.block1-0.f.a.0.weight"},
+                                {"swin_t", "features.1.0.attn.qkv.weight"},
                                 {"convnext_tiny", "features.1.0.layer_scale"},
                                 {"vit_s_16", "encoder.pos_embedding"}};
 
@@ -247,15 +250,17 @@ model::ModelSpec spec_of(const model::ImageModel& usual, const std::string& netw
   const NamePlan plan = plan_for(network, names_of(usual), file);
   const std::vector<int64_t> head = shape_in(file, plan, usual.head_prefix() + "weight");
   if (!head.empty()) spec.num_classes = std::max<int64_t>(1, head[0]);
+  int64_t patch = 0;
   for (const model::NamedTensor& entry : model::state_of(usual)) {
     if (entry.tensor.dim() != 4) continue;
     const std::vector<int64_t> input = shape_in(file, plan, entry.name);
     if (input.size() == 4) spec.in_chans = std::max<int64_t>(1, input[1]);
+    patch = entry.tensor.size(2);
     break;
   }
   const std::vector<int64_t> positions = shape_in(file, plan, "encoder.pos_embedding");
   if (positions.size() == 3 && positions[1] > 1) {
-    spec.img_size = kPatch * std::max<int64_t>(1, std::lround(std::sqrt(static_cast<double>(positions[1] - 1))));
+    spec.img_size = patch * std::max<int64_t>(1, std::lround(std::sqrt(static_cast<double>(positions[1] - 1))));
   }
   // Numbers that a damaged file may have, not those of a network.
   if (spec.num_classes > 1'000'000 || spec.in_chans > 10'000 || spec.img_size > 10'000) {
@@ -272,7 +277,10 @@ std::shared_ptr<model::ImageModel> usual_network(const std::string& network) {
 }
 
 /// "resnet": what the networks of a family have in common.
-std::string family_of(const std::string& network) { return network.substr(0, network.find_first_of("0123456789_")); }
+std::string family_of(const std::string& network) {
+  if (network.find("resne") != std::string::npos) return "resnet";  // resnext50_32x4d, wide_resnet50_2
+  return network.substr(0, network.find_first_of("0123456789_"));
+}
 
 }  // namespace
 

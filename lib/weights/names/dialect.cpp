@@ -61,13 +61,14 @@ int64_t number_at(std::string_view pattern, size_t& at) {
   return number;
 }
 
-/// {2s+1}: `at` stands behind the brace and moves behind the other one.
+/// {2s+1}, {b-1}: `at` stands behind the brace and moves behind the other one.
 int64_t calculated(std::string_view pattern, size_t& at, const Captures& captures) {
   const int64_t factor = is_digit(pattern.at(at)) ? number_at(pattern, at) : 1;
   const char letter = pattern.at(at++);
   if (letter < 'a' || letter > 'z') fail_pattern(pattern);
   int64_t number = factor * captures.numbers[static_cast<size_t>(letter - 'a')];
-  if (pattern.at(at) == '+') number += number_at(pattern, ++at);
+  const char sign = pattern.at(at);
+  if (sign == '+' || sign == '-') number += (sign == '+' ? 1 : -1) * number_at(pattern, ++at);
   if (pattern.at(at++) != '}') fail_pattern(pattern);
   return number;
 }

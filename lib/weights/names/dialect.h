@@ -10,7 +10,7 @@
 namespace stoker::weights {
 
 /// Names that fit `theirs` are called `ours`. In `theirs` {s} stands for a whole number, and * at the end for any text.
-/// `ours` repeats them; {s+1}, {2s} and {2s+1} calculate.
+/// `ours` repeats them; {s+1}, {s-1}, {2s} and {2s+1} calculate.
 struct NameRow {
   std::string theirs, ours;
   int part = 0, parts = 1;  ///< several of their tensors, one below the other, make one of ours

@@ -108,16 +108,65 @@ std::vector<Dialect> vit_dialects() {
   return {own, timm, face};
 }
 
+std::vector<Dialect> densenet_dialects() {
+  Dialect own = own_dialect("torchvision and timm");  // the published weights have a dot before the number of a layer
+  const std::string layer = "features.denseblock{b}.denselayer{l}.";
+  own.rows.insert(own.rows.begin(),
+                  {{layer + "norm.{i}.*", layer + "norm{i}.*"}, {layer + "conv.{i}.*", layer + "conv{i}.*"}});
+  return {own};
+}
+
+std::vector<Dialect> regnet_dialects() {
+  Dialect timm{"timm", "", {{"stem.conv.*", "stem.0.*"}, {"stem.bn.*", "stem.1.*"}, {"head.fc.*", "fc.*"}}, {}, 0, ""};
+  const std::string block = "s{s}.b{b}.", ours = "trunk_output.block{s}.block{s}-{b-1}.";
+  const std::pair<const char*, const char*> layers[] = {
+      {"downsample", "proj"}, {"conv1", "f.a"}, {"conv2", "f.b"}, {"conv3", "f.c"}};
+  for (const auto& [theirs, own] : layers) {
+    timm.rows.push_back({block + theirs + ".conv.*", ours + own + ".0.*"});
+    timm.rows.push_back({block + theirs + ".bn.*", ours + own + ".1.*"});
+  }
+  timm.rows.push_back({block + "se.*", ours + "f.se.*"});
+  return {own_dialect("torchvision"), timm};
+}
+
+std::vector<Dialect> swin_dialects() {
+  const std::string block = "layers.{s}.blocks.{b}.", ours = "features.{2s+1}.{b}.";
+  const auto dialect = [&](const char* name, const char* merged, const char* head) {
+    return Dialect{name,
+                   "",
+                   {{"patch_embed.proj.*", "features.0.0.*"},
+                    {"patch_embed.norm.*", "features.0.2.*"},
+                    {block + "mlp.fc1.*", ours + "mlp.0.*"},
+                    {block + "mlp.fc2.*", ours + "mlp.3.*"},
+                    {block + "*", ours + "*"},
+                    {"layers.{s}.downsample.*", merged},
+                    {"norm.*", "norm.*"},
+                    {head, "head.*"}},
+                   {block + "attn_mask", block + "attn.relative_position_index"},
+                   0,
+                   ""};
+  };
+  return {own_dialect("torchvision"), dialect("timm", "features.{2s}.*", "head.fc.*"),
+          dialect("Microsoft's Swin", "features.{2s+2}.*", "head.*")};
+}
+
 std::vector<Dialect> dialects_of(const std::string& network) {
   if (is_named(network, "resnet") && network != "resnet9") return resnet_dialects();
+  if (is_named(network, "resnext") || is_named(network, "wide_resnet")) return {own_dialect("torchvision and timm")};
+  if (is_named(network, "efficientnet_v2_")) return efficientnet_v2_dialects(network);
   if (is_named(network, "efficientnet_")) return efficientnet_dialects(network);
+  if (network == "mobilenet_v2") return mobilenet_v2_dialects();
+  if (is_named(network, "densenet")) return densenet_dialects();
+  if (is_named(network, "regnet_")) return regnet_dialects();
+  if (is_named(network, "swin_v2_")) return {own_dialect("torchvision")};
+  if (is_named(network, "swin_")) return swin_dialects();
   if (is_named(network, "mobilenet_v3_")) return mobilenet_dialects(network == "mobilenet_v3_large");
   if (is_named(network, "convnext_")) return convnext_dialects();
   if (is_named(network, "vit_")) return vit_dialects();
   return {own_dialect("Stoker")};
 }
 
-// The dialects of EfficientNet and MobileNetV3. Sources: as families.cpp.
+// The dialects of EfficientNet and the MobileNets.
 
 namespace {
 
@@ -233,6 +282,55 @@ std::vector<Dialect> mobilenet_dialects(bool large) {
         {"blocks." + std::to_string(stage) + ".{b}.", "features.{b+" + std::to_string(stages[stage].first) + "}.block.",
          stage > 0, stages[stage].squeezes},
         timm.rows);
+  }
+  return {own_dialect("torchvision"), timm};
+}
+
+std::vector<Dialect> efficientnet_v2_dialects(const std::string& network) {
+  const std::string last = network == "efficientnet_v2_s" ? "7" : "8";
+  Dialect timm{"timm", "", {}, {}, 1e-5, kTimmsRemark};
+  timm.rows = {
+      {"conv_stem.*", "features.0.0.*"},
+      {"bn1.*", "features.0.1.*"},
+      {"conv_head.*", "features." + last + ".0.*"},
+      {"bn2.*", "features." + last + ".1.*"},
+      {"classifier.*", "classifier.1.*"},
+      {"blocks.0.{b}.conv.*", "features.1.{b}.block.0.0.*"},
+      {"blocks.0.{b}.bn1.*", "features.1.{b}.block.0.1.*"},
+  };
+  for (const int stage : {1, 2}) {  // fused
+    const std::string theirs = "blocks." + std::to_string(stage) + ".{b}.",
+                      ours = "features." + std::to_string(stage + 1) + ".{b}.block.";
+    timm.rows.insert(timm.rows.end(), {{theirs + "conv_exp.*", ours + "0.0.*"},
+                                       {theirs + "bn1.*", ours + "0.1.*"},
+                                       {theirs + "conv_pwl.*", ours + "1.0.*"},
+                                       {theirs + "bn2.*", ours + "1.1.*"}});
+  }
+  add_timm_block({"blocks.{s}.{b}.", "features.{s+1}.{b}.block."}, timm.rows);
+  return {own_dialect("torchvision"), timm};
+}
+
+std::vector<Dialect> mobilenet_v2_dialects() {
+  Dialect timm{"timm", "", {}, {}, 0, ""};
+  timm.rows = {
+      {"conv_stem.*", "features.0.0.*"},
+      {"bn1.*", "features.0.1.*"},
+      {"conv_head.*", "features.18.0.*"},
+      {"bn2.*", "features.18.1.*"},
+      {"classifier.*", "classifier.1.*"},
+      {"blocks.0.0.conv_dw.*", "features.1.conv.0.0.*"},
+      {"blocks.0.0.bn1.*", "features.1.conv.0.1.*"},
+      {"blocks.0.0.conv_pw.*", "features.1.conv.1.*"},
+      {"blocks.0.0.bn2.*", "features.1.conv.2.*"},
+  };
+  const std::pair<const char*, const char*> layers[] = {{"conv_pw", "0.0"}, {"bn1", "0.1"},    {"conv_dw", "1.0"},
+                                                        {"bn2", "1.1"},     {"conv_pwl", "2"}, {"bn3", "3"}};
+  constexpr int kFirst[] = {2, 4, 7, 11, 14, 17};  // number of a stage's first block in torchvision
+  for (size_t stage = 0; stage < std::size(kFirst); ++stage) {
+    for (const auto& [theirs, ours] : layers) {
+      timm.rows.push_back({"blocks." + std::to_string(stage + 1) + ".{b}." + theirs + ".*",
+                           "features.{b+" + std::to_string(kFirst[stage]) + "}.conv." + ours + ".*"});
+    }
   }
   return {own_dialect("torchvision"), timm};
 }

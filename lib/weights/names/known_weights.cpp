@@ -91,6 +91,67 @@ constexpr Published kPublished[] = {
     {"vit_b_16", "IMAGENET1K_SWAG_E2E_V1", "vit_b_16_swag-9ac1b537.pth", 331.398, "9ac1b537"},
     {"vit_b_16", "IMAGENET1K_SWAG_LINEAR_V1", "vit_b_16_lc_swag-4e70ced5.pth", 330.285, "4e70ced5"},
     {"vit_b_16", "augreg2_in21k_ft_in1k", "timm/vit_base_patch16_224.augreg2_in21k_ft_in1k"},
+    {"resnext50_32x4d", "IMAGENET1K_V2", "resnext50_32x4d-1a0047aa.pth", 0, "1a0047aa"},
+    {"resnext50_32x4d", "IMAGENET1K_V1", "resnext50_32x4d-7cdf4587.pth", 0, "7cdf4587"},
+    {"resnext101_32x8d", "IMAGENET1K_V2", "resnext101_32x8d-110c445d.pth", 0, "110c445d"},
+    {"resnext101_32x8d", "IMAGENET1K_V1", "resnext101_32x8d-8ba56ff5.pth", 0, "8ba56ff5"},
+    {"resnext101_64x4d", "IMAGENET1K_V1", "resnext101_64x4d-173b62eb.pth", 0, "173b62eb"},
+    {"wide_resnet50_2", "IMAGENET1K_V2", "wide_resnet50_2-9ba9bcbe.pth", 0, "9ba9bcbe"},
+    {"wide_resnet50_2", "IMAGENET1K_V1", "wide_resnet50_2-95faca4d.pth", 0, "95faca4d"},
+    {"wide_resnet101_2", "IMAGENET1K_V2", "wide_resnet101_2-d733dc28.pth", 0, "d733dc28"},
+    {"wide_resnet101_2", "IMAGENET1K_V1", "wide_resnet101_2-32ee1156.pth", 0, "32ee1156"},
+    {"mobilenet_v2", "IMAGENET1K_V2", "mobilenet_v2-7ebf99e0.pth", 0, "7ebf99e0"},
+    {"mobilenet_v2", "IMAGENET1K_V1", "mobilenet_v2-b0353104.pth", 0, "b0353104"},
+    {"densenet121", "IMAGENET1K_V1", "densenet121-a639ec97.pth", 0, "a639ec97"},
+    {"densenet161", "IMAGENET1K_V1", "densenet161-8d451a50.pth", 0, "8d451a50"},
+    {"densenet169", "IMAGENET1K_V1", "densenet169-b2777c0a.pth", 0, "b2777c0a"},
+    {"densenet201", "IMAGENET1K_V1", "densenet201-c1103571.pth", 0, "c1103571"},
+    {"regnet_y_400mf", "IMAGENET1K_V2", "regnet_y_400mf-e6988f5f.pth", 0, "e6988f5f"},
+    {"regnet_y_400mf", "IMAGENET1K_V1", "regnet_y_400mf-c65dace8.pth", 0, "c65dace8"},
+    {"regnet_y_800mf", "IMAGENET1K_V2", "regnet_y_800mf-58fc7688.pth", 0, "58fc7688"},
+    {"regnet_y_800mf", "IMAGENET1K_V1", "regnet_y_800mf-1b27b58c.pth", 0, "1b27b58c"},
+    {"regnet_y_1_6gf", "IMAGENET1K_V2", "regnet_y_1_6gf-0d7bc02a.pth", 0, "0d7bc02a"},
+    {"regnet_y_1_6gf", "IMAGENET1K_V1", "regnet_y_1_6gf-b11a554e.pth", 0, "b11a554e"},
+    {"regnet_y_3_2gf", "IMAGENET1K_V2", "regnet_y_3_2gf-9180c971.pth", 0, "9180c971"},
+    {"regnet_y_3_2gf", "IMAGENET1K_V1", "regnet_y_3_2gf-b5a9779c.pth", 0, "b5a9779c"},
+    {"regnet_y_8gf", "IMAGENET1K_V2", "regnet_y_8gf-dc2b1b54.pth", 0, "dc2b1b54"},
+    {"regnet_y_8gf", "IMAGENET1K_V1", "regnet_y_8gf-d0d0e4a8.pth", 0, "d0d0e4a8"},
+    {"regnet_y_16gf", "IMAGENET1K_V2", "regnet_y_16gf-3e4a00f9.pth", 0, "3e4a00f9"},
+    {"regnet_y_16gf", "IMAGENET1K_V1", "regnet_y_16gf-9e6ed7dd.pth", 0, "9e6ed7dd"},
+    {"regnet_y_16gf", "IMAGENET1K_SWAG_E2E_V1", "regnet_y_16gf_swag-43afe44d.pth", 0, "43afe44d"},
+    {"regnet_y_16gf", "IMAGENET1K_SWAG_LINEAR_V1", "regnet_y_16gf_lc_swag-f3ec0043.pth", 0, "f3ec0043"},
+    {"regnet_y_32gf", "IMAGENET1K_V2", "regnet_y_32gf-8db6d4b5.pth", 0, "8db6d4b5"},
+    {"regnet_y_32gf", "IMAGENET1K_V1", "regnet_y_32gf-4dee3f7a.pth", 0, "4dee3f7a"},
+    {"regnet_y_32gf", "IMAGENET1K_SWAG_E2E_V1", "regnet_y_32gf_swag-04fdfa75.pth", 0, "04fdfa75"},
+    {"regnet_y_32gf", "IMAGENET1K_SWAG_LINEAR_V1", "regnet_y_32gf_lc_swag-e1583746.pth", 0, "e1583746"},
+    {"regnet_x_400mf", "IMAGENET1K_V2", "regnet_x_400mf-62229a5f.pth", 0, "62229a5f"},
+    {"regnet_x_400mf", "IMAGENET1K_V1", "regnet_x_400mf-adf1edd5.pth", 0, "adf1edd5"},
+    {"regnet_x_800mf", "IMAGENET1K_V2", "regnet_x_800mf-94a99ebd.pth", 0, "94a99ebd"},
+    {"regnet_x_800mf", "IMAGENET1K_V1", "regnet_x_800mf-ad17e45c.pth", 0, "ad17e45c"},
+    {"regnet_x_1_6gf", "IMAGENET1K_V2", "regnet_x_1_6gf-a12f2b72.pth", 0, "a12f2b72"},
+    {"regnet_x_1_6gf", "IMAGENET1K_V1", "regnet_x_1_6gf-e3633e7f.pth", 0, "e3633e7f"},
+    {"regnet_x_3_2gf", "IMAGENET1K_V2", "regnet_x_3_2gf-7071aa85.pth", 0, "7071aa85"},
+    {"regnet_x_3_2gf", "IMAGENET1K_V1", "regnet_x_3_2gf-f342aeae.pth", 0, "f342aeae"},
+    {"regnet_x_8gf", "IMAGENET1K_V2", "regnet_x_8gf-2b70d774.pth", 0, "2b70d774"},
+    {"regnet_x_8gf", "IMAGENET1K_V1", "regnet_x_8gf-03ceed89.pth", 0, "03ceed89"},
+    {"regnet_x_16gf", "IMAGENET1K_V2", "regnet_x_16gf-ba3796d7.pth", 0, "ba3796d7"},
+    {"regnet_x_16gf", "IMAGENET1K_V1", "regnet_x_16gf-2007eb11.pth", 0, "2007eb11"},
+    {"regnet_x_32gf", "IMAGENET1K_V2", "regnet_x_32gf-6eb8fdc6.pth", 0, "6eb8fdc6"},
+    {"regnet_x_32gf", "IMAGENET1K_V1", "regnet_x_32gf-9d47f8d0.pth", 0, "9d47f8d0"},
+    {"efficientnet_v2_s", "IMAGENET1K_V1", "efficientnet_v2_s-dd5fe13b.pth", 0, "dd5fe13b"},
+    {"efficientnet_v2_m", "IMAGENET1K_V1", "efficientnet_v2_m-dc08266a.pth", 0, "dc08266a"},
+    {"efficientnet_v2_l", "IMAGENET1K_V1", "efficientnet_v2_l-59c71312.pth", 0, "59c71312"},
+    {"convnext_large", "IMAGENET1K_V1", "convnext_large-ea097f82.pth", 0, "ea097f82"},
+    {"vit_b_32", "IMAGENET1K_V1", "vit_b_32-d86f8d99.pth", 0, "d86f8d99"},
+    {"vit_l_16", "IMAGENET1K_V1", "vit_l_16-852ce7e3.pth", 0, "852ce7e3"},
+    {"vit_l_16", "IMAGENET1K_SWAG_E2E_V1", "vit_l_16_swag-4f3808c9.pth", 0, "4f3808c9"},
+    {"vit_l_16", "IMAGENET1K_SWAG_LINEAR_V1", "vit_l_16_lc_swag-4d563306.pth", 0, "4d563306"},
+    {"swin_t", "IMAGENET1K_V1", "swin_t-704ceda3.pth", 0, "704ceda3"},
+    {"swin_s", "IMAGENET1K_V1", "swin_s-5e29d889.pth", 0, "5e29d889"},
+    {"swin_b", "IMAGENET1K_V1", "swin_b-68c6b09e.pth", 0, "68c6b09e"},
+    {"swin_v2_t", "IMAGENET1K_V1", "swin_v2_t-b137f0e2.pth", 0, "b137f0e2"},
+    {"swin_v2_s", "IMAGENET1K_V1", "swin_v2_s-637d8ceb.pth", 0, "637d8ceb"},
+    {"swin_v2_b", "IMAGENET1K_V1", "swin_v2_b-781e5279.pth", 0, "781e5279"},
 };
 
 bool begins_with(const std::string& text, const std::string& begin) {
@@ -112,12 +173,39 @@ bool is_called(const std::string& label, const std::string& wanted) {
          (name.size() == begin.size() || name[begin.size()] == '-' || name[begin.size()] == '.');
 }
 
+const std::pair<const char*, std::vector<std::string>> kTimmsNames[] = {
+    {"vit_b_16", {"vit_base_patch16", "deit_base_patch16"}},
+    {"vit_s_16", {"vit_small_patch16", "deit_small_patch16"}},
+    {"vit_b_32", {"vit_base_patch32"}},
+    {"vit_l_16", {"vit_large_patch16"}},
+    {"mobilenet_v2", {"mobilenetv2_100"}},
+    {"swin_t", {"swin_tiny_patch4_window7"}},
+    {"swin_s", {"swin_small_patch4_window7"}},
+    {"swin_b", {"swin_base_patch4_window7"}},
+    {"regnet_y_400mf", {"regnety_004"}},
+    {"regnet_y_800mf", {"regnety_008"}},
+    {"regnet_y_1_6gf", {"regnety_016"}},
+    {"regnet_y_3_2gf", {"regnety_032"}},
+    {"regnet_y_8gf", {"regnety_080"}},
+    {"regnet_y_16gf", {"regnety_160"}},
+    {"regnet_y_32gf", {"regnety_320"}},
+    {"regnet_x_400mf", {"regnetx_004"}},
+    {"regnet_x_800mf", {"regnetx_008"}},
+    {"regnet_x_1_6gf", {"regnetx_016"}},
+    {"regnet_x_3_2gf", {"regnetx_032"}},
+    {"regnet_x_8gf", {"regnetx_080"}},
+    {"regnet_x_16gf", {"regnetx_160"}},
+    {"regnet_x_32gf", {"regnetx_320"}},
+};
+
 /// Hugging Face's and timm's names of a network.
 std::vector<std::string> other_names(const std::string& network) {
   if (begins_with(network, "resnet")) return {"resnet-" + network.substr(6)};
   if (begins_with(network, "mobilenet_v3_")) return {"mobilenetv3_" + network.substr(13) + "_100"};
-  if (network == "vit_b_16") return {"vit_base_patch16", "deit_base_patch16"};
-  if (network == "vit_s_16") return {"vit_small_patch16", "deit_small_patch16"};
+  if (begins_with(network, "efficientnet_v2_")) return {"efficientnetv2_" + network.substr(16)};
+  for (const auto& [ours, theirs] : kTimmsNames) {
+    if (network == ours) return theirs;
+  }
   return {};
 }
 

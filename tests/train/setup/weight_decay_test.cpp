@@ -44,6 +44,8 @@ using Names = std::set<std::string>;
 TEST(WeightDecayTest, SparesWhatTimmSpares) {
   EXPECT_EQ(spared_by_decay("convnext_tiny", "sgd"), (Names{kOneDimensional, "layer_scale"}));
   EXPECT_EQ(spared_by_decay("vit_s_16", "adamw"), (Names{kOneDimensional, "class_token", "pos_embedding"}));
+  EXPECT_EQ(spared_by_decay("swin_t", "adamw"), (Names{kOneDimensional, "relative_position_bias_table"}));
+  EXPECT_EQ(spared_by_decay("swin_v2_t", "adamw"), (Names{kOneDimensional, "logit_scale", "weight"})) << "of cpb_mlp";
   for (const char* opt : {"sgd", "adamw"}) EXPECT_EQ(spared_by_decay("resnet18", opt), Names{kOneDimensional}) << opt;
 }
 
