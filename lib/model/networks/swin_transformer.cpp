@@ -71,7 +71,7 @@ class WindowAttention : public torch::nn::Module {
       : heads_(heads), window_(shape.window()), is_shifted_(is_shifted), is_v2_(shape.is_v2) {
     qkv_ = register_module("qkv", torch::nn::Linear(width, 3 * width));
     proj_ = register_module("proj", torch::nn::Linear(width, width));
-    const int64_t places = 2 * window_ - 1;  // one patch as seen from another: so many rows or columns further
+    const int64_t places = 2 * window_ - 1;  // one patch as seen from another: that number of rows or columns further
     if (is_v2_) {
       const torch::Tensor line = at::arange(-(window_ - 1), window_, at::kFloat) / (window_ - 1) * 8;
       const torch::Tensor steps = line.sign() * at::log2(line.abs() + 1) / 3;

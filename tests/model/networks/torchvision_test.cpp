@@ -204,7 +204,7 @@ const std::vector<ComputedGolden> kComputedGoldens = {
      5688.67188},
 };
 
-/// Of the loss above, in float64.
+/// For the loss above, in float64.
 struct GradientGolden {
   const char* name;
   double length;   ///< of all gradients as one vector
