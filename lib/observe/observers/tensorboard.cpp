@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -80,6 +81,10 @@ void add_ranks(const std::vector<engine::RankTimes>& ranks, const std::string& g
 TensorBoardFile::TensorBoardFile(std::string run_dir) : directory_(std::move(run_dir) + "/tensorboard") {}
 
 void TensorBoardFile::on_start(const engine::StartEvent& event) {
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(directory_, ignored)) {  // as all logs of a run: somebody else may have made it
+    throw core::output_error(ELOOP, "write into", directory_, core::ErrorKind::cannot_create);
+  }
   core::make_directories(directory_);
   path_ = format("{}/{}{:010d}.{}.{}", directory_, kNameBegin, seconds_behind_all_in(directory_), core::host_name(),
                  ::getpid());

@@ -88,5 +88,13 @@ TEST_F(TensorBoardTest, AResumeBeginsAFileBehindTheOthersThatDropsRepeatedSteps)
   EXPECT_EQ(content(early).find("\x3a\x02\x08\x01"), std::string::npos) << "a fresh run drops nothing";
 }
 
+TEST_F(TensorBoardTest, ALinkedFolderIsRefused) {
+  const stoker::fixtures::TemporaryDirectory elsewhere;
+  std::filesystem::create_directory_symlink(elsewhere.path(), folder_ / "tensorboard");
+  TensorBoardFile file(folder_.path());
+  EXPECT_THROW(file.on_start(started_at_update(0)), core::Error);
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path()));
+}
+
 }  // namespace
 }  // namespace stoker::observe
