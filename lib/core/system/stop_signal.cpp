@@ -28,7 +28,11 @@ constexpr struct {
                 {"TERM", SIGTERM}, {"XCPU", SIGXCPU}, {"URG", SIGURG},   {"PWR", SIGPWR},   {"CONT", SIGCONT}};
 
 void on_stop_signal(int signal_number) {
-  if (signal_number == SIGINT && g_interrupts.fetch_add(1) >= 1) ::_exit(130);
+  if (signal_number == SIGINT && g_interrupts.fetch_add(1) >= 1) {  // perhaps a driver that never returns
+    constexpr char kLastLine[] = "\ntrain: exit=130 reason=signal:INT\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kLastLine, sizeof kLastLine - 1);
+    ::_exit(130);
+  }
   int none = 0;
   g_stop_signal.compare_exchange_strong(none, signal_number);
 }

@@ -2,7 +2,7 @@
 // Signals become flags that long-running work polls: nothing happens inside a handler but a store.
 //   TERM, INT, HUP (on a terminal), USR1: finish the update, save, stop.   USR2: save and continue.
 //   add_stop_signals(): others that stop; request_stop_in(): a stop at a time, by ALRM.
-//   A second INT leaves at once with 130. PIPE is ignored. HUP without a terminal is ignored.
+//   A second INT writes the last line and leaves at once with 130. PIPE is ignored. HUP without a terminal is ignored.
 #pragma once
 
 #include <string>

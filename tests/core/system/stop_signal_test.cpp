@@ -36,9 +36,12 @@ TEST(StopSignalTest, TermUsr1AndIntAskToStopAndUsr2AsksToSave) {
   EXPECT_FALSE(take_save_request()) << "a request is taken once";
 }
 
-TEST(StopSignalTest, ASecondInterruptLeavesAtOnceWith130) {
+TEST(StopSignalTest, ASecondInterruptWritesTheLastLineAndLeavesAtOnceWith130) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
   if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
     install_stop_signals();
     ::raise(SIGINT);
     ::raise(SIGINT);
@@ -48,6 +51,11 @@ TEST(StopSignalTest, ASecondInterruptLeavesAtOnceWith130) {
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
+  char text[100] = "";
+  ::close(ends[1]);
+  EXPECT_GT(::read(ends[0], text, sizeof text - 1), 0);
+  EXPECT_STREQ(text, "\ntrain: exit=130 reason=signal:INT\n");
+  ::close(ends[0]);
 }
 
 TEST(StopSignalTest, AHeldSignalWaitsForItsHandler) {
