@@ -336,8 +336,7 @@ observe::BannerFacts banner_facts(const Context& context, const config::Resoluti
   facts.device = options.device.device;
   facts.backend = proof::summary_text(proof::standing());
   if (learner.device.is_cuda()) {
-    const auto index = static_cast<size_t>(learner.device.index());
-    const core::AcceleratorFacts device = engine::list_accelerators().devices.at(index);
+    const core::AcceleratorFacts device = engine::facts_of(engine::list_accelerators(), learner.device);
     facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
     facts.card = hardware_screen(engine::driver_names(learner.device), card_warnings);
     for (const auto& more :

@@ -36,6 +36,15 @@ void try_to_compute(torch::Device device) {
 
 }  // namespace
 
+core::AcceleratorFacts facts_of(const core::Accelerators& found, torch::Device device) {
+  const auto index = static_cast<size_t>(device.index());
+  if (index < found.devices.size()) return found.devices[index];
+  const std::string& why = found.failure.empty() ? found.absence : found.failure;
+  throw core::Error(core::ErrorKind::unavailable,
+                    core::format("device {} is there no more{}", device.str(), why.empty() ? "" : ": " + why),
+                    "look at nvidia-smi and dmesg; the same command resumes once it is back");
+}
+
 torch::Device open_device(const std::string& name) {
   if (name == "cpu") return torch::kCPU;
   const auto [accelerators, failure, absence] = list_accelerators();
@@ -112,7 +121,7 @@ CudaLibraries cuda_libraries() {
 std::string computing_text(torch::Device device) {
   if (!device.is_cuda()) return "cpu, " + libtorch_text();
   const torch::Device one = device.has_index() ? device : c10::impl::VirtualGuardImpl(device.type()).getDevice();
-  const core::AcceleratorFacts facts = list_accelerators().devices.at(static_cast<size_t>(one.index()));
+  const core::AcceleratorFacts facts = facts_of(list_accelerators(), one);
   std::string text = core::format("{} ({}), {}", facts.name, facts.compute_capability, libtorch_text());
   if (at::globalContext().hasCuDNN()) text += core::format(", cuDNN {}", at::detail::getCUDAHooks().versionCuDNN());
   return text;

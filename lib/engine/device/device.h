@@ -20,6 +20,10 @@ namespace stoker::engine {
 /// no CUDA context.
 core::Accelerators list_accelerators();
 
+/// The device of `found` that the name stands for. Throws Error{unavailable}, with the reason, where it is not among
+/// them: a card may be lost while it is used.
+core::AcceleratorFacts facts_of(const core::Accelerators& found, torch::Device device);
+
 /// Whether this LibTorch has the kernels of float16 autocast for the CPU.
 bool cpu_computes_float16();
 
