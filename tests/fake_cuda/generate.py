@@ -30,9 +30,6 @@ LIBRARIES = {
     "cuda": ("libcudart", ["cuda_runtime_api.h"], 2, 700),
     "cu": ("libcuda", ["cuda.h"], 2, 700),
 }
-# Looked up by name, by LibTorch.
-BY_NAME = ["nvmlDeviceGetNvLinkRemoteDeviceType", "nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetComputeRunningProcesses",
-           "nvmlSystemGetCudaDriverVersion_v2"]
 ASKS = re.compile(r"Get|get|Create|create|[sS]ize|Version|Query|Estimate|Make")
 NOISE = re.compile(r'''__attribute__\s*\(\((?:"[^"]*"|[^()"]|\((?:"[^"]*"|[^()"])*\))*\)\)|\[\[(?:"[^"]*"|[^]"])*\]\]|extern "C"''')
 HEAD = '''// Written by generate.py.
@@ -46,7 +43,9 @@ namespace {{
 template <typename T>
 void answer(T* out, bool creates) {{
   if (out == nullptr) return;
-  if constexpr (std::is_pointer_v<T> && !std::is_const_v<T>) {{
+  if constexpr (std::is_same_v<T, const char*>) {{
+    *out = "an error of the fake";
+  }} else if constexpr (std::is_pointer_v<T> && !std::is_const_v<T>) {{
     if (creates) *out = static_cast<T>(std::calloc(1, 4096));
   }} else if constexpr (std::is_integral_v<T> && !std::is_const_v<T>) {{
     if (sizeof(T) > 1) *out = 0;
@@ -64,13 +63,15 @@ def run(*command):
 
 
 def wanted(files):
-    """Name -> version of functions that are wanted of CUDA's libraries; the sonames of these."""
+    """Name -> version of functions that are wanted of CUDA's libraries, also by name at run time; the sonames of these."""
     symbols, names = {}, set()
     for file in files:
         for line in run("nm", "-D", "--undefined-only", "--with-symbol-versions", file).splitlines():
             name, _, version = line.split()[-1].partition("@")
             if re.match(r"(__)?cuda|" + "|".join(f"{prefix}[A-Z]" for prefix in LIBRARIES), name) and "GLIBC" not in version:
                 symbols[name] = version.lstrip("@") or symbols.get(name, "")
+        for found in re.finditer(rb"\0(cu[A-Z]\w+|nvml[A-Z]\w+)(?=\0)", pathlib.Path(file).read_bytes()):  # for dlsym()
+            symbols.setdefault(found[1].decode(), "")
         names.update(re.findall(r"NEEDED.*\[(lib(?:cu|nv|nccl)[^\]]*)\]", run("readelf", "-dW", file)))
     return symbols, names
 
@@ -134,7 +135,6 @@ def main():
     out, files = pathlib.Path(sys.argv[1]), sys.argv[2:]
     out.mkdir(parents=True, exist_ok=True)
     symbols, sonames = wanted(files)
-    symbols.update((name, "") for name in BY_NAME)
     sonames |= {"libcuda.so.1", "libcudart.so.12", "libnvidia-ml.so.1"}
     compile_it = ["g++", "-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-I", str(HERE), "-w"]
     by_hand = {"libcudart": ["runtime.cpp"], "libcudnn": ["libraries.cpp"], "libcublasLt": ["libraries.cpp"],
@@ -165,7 +165,7 @@ def main():
             if not known:
                 unknown.append(name)
         source = out / f"{stem}.cpp"
-        source.write_text(HEAD.format(includes="".join(f"#include <{header}>\n" for header in headers)) + "\n".join(bodies))
+        source.write_text(HEAD.format(includes="".join(f"#include <{header}>\n" for header in headers)) + "\n".join(f"#undef {name}\n{body}" for name, body in zip(sorted(set(own) - defined), bodies)))
         nodes = {}
         for name, version in own.items():
             nodes.setdefault(version or "", []).append(name)
