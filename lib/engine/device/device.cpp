@@ -149,7 +149,8 @@ bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const c10::Error*>(&error) == nullptr) return false;
   const std::string text = short_text_of(error);
   for (const char* words : {"out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED",
-                            "CUDNN_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED"}) {
+                            "CUDNN_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED",
+                            "NVML_SUCCESS =="}) {  // where NVML refuses the figures of the report that memory ran out
     if (text.find(words) != std::string::npos) return true;
   }
   return false;

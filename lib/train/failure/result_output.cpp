@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/failure/result_output.h"
 
+#include <cxxabi.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <new>
 #include <system_error>
+#include <typeinfo>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -142,7 +144,16 @@ Error plain_error_of(const std::exception& exception) {
   if (dynamic_cast<const core::Json::exception*>(&exception) != nullptr) {  // of a file, or of text that is no UTF-8
     return Error(ErrorKind::data, core::format("invalid data: {}", exception.what()));
   }
-  return Error(ErrorKind::bug, exception.what());
+  return Error(ErrorKind::bug, text_or_type(exception, exception.what()));
+}
+
+std::string text_or_type(const std::exception& exception, const std::string& text) {
+  if (!text.empty()) return text;
+  int status = 0;
+  char* const name = abi::__cxa_demangle(typeid(exception).name(), nullptr, nullptr, &status);
+  std::string of_type = core::format("an error without a message ({})", name ? name : typeid(exception).name());
+  std::free(name);
+  return of_type;
 }
 
 }  // namespace stoker::train

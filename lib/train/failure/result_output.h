@@ -59,5 +59,7 @@ void write_last_line(const std::string& line);
 
 /// Converts exceptions of the standard library to the one exception that users read; a core::Error stays as it is.
 core::Error plain_error_of(const std::exception& exception);
+/// `text`, or the type of the exception where that is empty: cuDNN's errors may have none.
+std::string text_or_type(const std::exception& exception, const std::string& text);
 
 }  // namespace stoker::train

@@ -89,7 +89,7 @@ Error of_torch(const c10::Error& error, const config::Options& given) {
   }
   if (engine::is_out_of_memory(error, free_share(given))) return out_of_memory(text, given);
   if (is_device_failure(error)) return device_failure(error);
-  return Error(ErrorKind::bug, text);
+  return Error(ErrorKind::bug, text_or_type(error, text));
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ TEST(OutOfMemoryTest, EveryTextThatMeansItIsKnown) {
   for (const char* const text : {"CUDA out of memory. Tried to allocate 2.00 GiB", "CUDA error: out of memory",
                                  "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
                                  "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
-                                 "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"}) {
+                                 "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+                                 "NVML_SUCCESS == r INTERNAL ASSERT FAILED at \"CUDACachingAllocator.cpp\":1000"}) {
     EXPECT_TRUE(is_out_of_memory(error_with(text), /*free=*/0.9)) << text;
   }
   for (const char* const text :

@@ -29,6 +29,15 @@ TEST(FailureTest, DeviceErrorsOfLibrariesHaveTheExitCodeThatSchedulersNeed) {
   EXPECT_EQ(kind_of("expected a tensor"), core::ErrorKind::bug);
 }
 
+TEST(FailureTest, AnErrorWithoutAMessageIsReportedByItsType) {
+  class SilentError : public std::exception {
+    const char* what() const noexcept override { return ""; }
+  };
+  for (const core::Error& error :
+       {error_of(SilentError(), config::Options{}), error_of(c10_error(""), config::Options{})})
+    EXPECT_NE(std::string(error.what()).find("without a message ("), std::string::npos) << error.what();
+}
+
 [[gnu::noinline]] void throw_c10_error(const std::string& text) { throw c10_error(text); }
 
 /// As a tensor is whose memory a lost device takes back.
