@@ -135,7 +135,8 @@ def trainings():
     # Signals
     stopped = train("stopped", [*SMALL, "--epochs", "1000000", "--save-every", "1000u"], stop_after=8)
     must_end("SIGINT", stopped, 130)
-    must_end("and on from there", train("stopped", [*SMALL, "--epochs", "1000000", "--max-updates", "100000"], keep=True, stop_after=5), 130)
+    on = train("stopped", [*SMALL, "--epochs", "1000000"], keep=True, stop_after=12)
+    must_end("and on from there", on, 130, "update=")
     must_end("check", Run(TRAIN, ["check", "--device", "cuda"], environment()), 69, "a library that computes correctly")
     for words in (["plan"], ["bench", "step"]):
         must_end(" ".join(words), Run(TRAIN, [*words, "--device", "cuda", *SMALL, *COMMON[:10]], environment()))
@@ -222,7 +223,7 @@ def faults(each):
                     print(f"{kind} at {number} ({hit[1] if hit else 'not reached'}): {run.code} in {run.seconds:.0f} s, stopped {run.stopped}, "
                           f"eval {seen}{', left' if run.left else ''}: {run.error()[:400]}", flush=True)
                 seen_ends[end] = 1
-    for kind, row in table.items():
+        row = table[kind]
         say(row["missing"] == row["left"] == row["broken"] == 0, f"faults, {kind}",
             f"{row['calls']} calls, ends by code {row['codes']}, last lines missing {row['missing']}, "
             f"processes left {row['left']}, checkpoints broken {row['broken']}")

@@ -32,7 +32,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
 }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** device) {
-  *device = std::strstr(bus_id, "3b:00.0") ? &full_device : std::strstr(bus_id, "5e:00.0") ? &shy_device : nullptr;
+  *device = ::strcasestr(bus_id, "3b:00.0") ? &full_device : ::strcasestr(bus_id, "5e:00.0") ? &shy_device : nullptr;
   return *device ? kSuccess : kNotFound;
 }
 
