@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "core/error.h"
+#include "core/format.h"
 #include "model/image_model.h"
 
 namespace stoker::model {
@@ -13,6 +15,16 @@ namespace stoker::model {
   std::shared_ptr<ImageModel> factory(const ModelSpec& spec);
 #include "model/networks.inc"
 #undef STOKER_NETWORK
+
+/// The row of a family's table that the network is; rows have a `name`. Throws Error{bug} where there is none: names
+/// are those of networks.inc.
+template <typename Shapes>
+const auto& shape_named(const Shapes& shapes, const ModelSpec& spec) {
+  for (const auto& shape : shapes) {
+    if (spec.name == shape.name) return shape;
+  }
+  throw core::Error(core::ErrorKind::bug, core::format("no network is called '{}'", spec.name));
+}
 
 /// Makes the network that a larger one is built on: without its classifier, with features().
 using BackboneFactory = std::shared_ptr<ImageModel> (*)(ModelSpec spec);

@@ -105,6 +105,12 @@ torch::Tensor convolve(torch::nn::Conv2d& conv, const torch::Tensor& x) {
   return Bfloat16Conv::apply(x, conv->weight, conv->options.stride()->at(0), (*padding_of(*conv))->at(0));
 }
 
+torch::nn::Conv2d unbiased_conv(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups) {
+  const int64_t padding = (kernel - 1) / 2;
+  return torch::nn::Conv2d(
+      torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(padding).groups(groups).bias(false));
+}
+
 torch::Tensor activate(torch::Tensor x, Activation activation) {
   switch (activation) {
     case Activation::none: return x;
@@ -118,11 +124,7 @@ torch::Tensor activate(torch::Tensor x, Activation activation) {
 
 ConvNormAct::ConvNormAct(const ConvShape& shape, const NormSettings& norm, Activation activation)
     : activation_(activation) {
-  conv_ = register_module("0", torch::nn::Conv2d(torch::nn::Conv2dOptions(shape.in, shape.out, shape.kernel)
-                                                     .stride(shape.stride)
-                                                     .padding((shape.kernel - 1) / 2)
-                                                     .groups(shape.groups)
-                                                     .bias(false)));
+  conv_ = register_module("0", unbiased_conv(shape.in, shape.out, shape.kernel, shape.stride, shape.groups));
   norm_ = register_module(
       "1", torch::nn::BatchNorm2d(torch::nn::BatchNorm2dOptions(shape.out).eps(norm.eps).momentum(norm.momentum)));
 }

@@ -13,6 +13,9 @@ namespace stoker::model {
 /// conv(x), x [B, C, H, W].
 torch::Tensor convolve(torch::nn::Conv2d& conv, const torch::Tensor& x);
 
+/// A convolution without bias, as one before a norm is; padded so that stride 1 keeps an odd kernel's size.
+torch::nn::Conv2d unbiased_conv(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1);
+
 // Convolution, batch norm and activation as one layer, named as torchvision's Conv2dNormActivation: what
 // mobile networks are built of.
 

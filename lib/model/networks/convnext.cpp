@@ -13,8 +13,6 @@
 
 #include <array>
 
-#include "core/error.h"
-#include "core/format.h"
 #include "model/architectures.h"
 #include "model/image_model.h"
 #include "model/layers/drop_path.h"
@@ -172,10 +170,7 @@ class ConvNext : public ImageModel {
 }  // namespace
 
 std::shared_ptr<ImageModel> make_convnext(const ModelSpec& spec) {
-  for (const ConvNextShape& shape : kConvNextShapes) {
-    if (spec.name == shape.name) return std::make_shared<ConvNext>(shape, spec);
-  }
-  throw core::Error(core::ErrorKind::bug, core::format("make_convnext() was requested '{}'", spec.name));
+  return std::make_shared<ConvNext>(shape_named(kConvNextShapes, spec), spec);
 }
 
 }  // namespace stoker::model

@@ -10,8 +10,6 @@
 
 #include <array>
 
-#include "core/error.h"
-#include "core/format.h"
 #include "model/architectures.h"
 #include "model/image_model.h"
 #include "model/layers/batch_norm.h"
@@ -34,18 +32,14 @@ constexpr DenseNetShape kDenseNetShapes[] = {
     {"densenet201", 32, 64, {6, 12, 48, 32}},
 };
 
-torch::nn::Conv2d dense_conv(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1) {
-  return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
-}
-
 /// Norm, relu, 1x1 to four times the growth; norm, relu, 3x3. x [B, in, H, W] -> [B, growth, H, W].
 class DenseLayer : public torch::nn::Module {
  public:
   DenseLayer(int64_t in, int64_t growth) {
     norm1_ = register_module("norm1", torch::nn::BatchNorm2d(in));
-    conv1_ = register_module("conv1", dense_conv(in, 4 * growth, 1));
+    conv1_ = register_module("conv1", unbiased_conv(in, 4 * growth, 1));
     norm2_ = register_module("norm2", torch::nn::BatchNorm2d(4 * growth));
-    conv2_ = register_module("conv2", dense_conv(4 * growth, growth, 3));
+    conv2_ = register_module("conv2", unbiased_conv(4 * growth, growth, 3));
   }
   torch::Tensor forward(const torch::Tensor& x) {
     const torch::Tensor narrow = convolve(conv1_, normalise(*norm1_, x).relu_());
@@ -81,7 +75,7 @@ class Transition : public torch::nn::Module {
  public:
   explicit Transition(int64_t in) {
     norm_ = register_module("norm", torch::nn::BatchNorm2d(in));
-    conv_ = register_module("conv", dense_conv(in, in / 2, 1));
+    conv_ = register_module("conv", unbiased_conv(in, in / 2, 1));
   }
   torch::Tensor forward(const torch::Tensor& x) {
     return at::avg_pool2d(convolve(conv_, normalise(*norm_, x).relu_()), /*kernel_size=*/2, /*stride=*/2);
@@ -96,7 +90,7 @@ class DenseNet : public ImageModel {
  public:
   DenseNet(const DenseNetShape& shape, const ModelSpec& spec) : channels_(shape.stem), drop_rate_(spec.drop_rate) {
     const auto parts = register_module("features", std::make_shared<torch::nn::Module>());
-    conv0_ = parts->register_module("conv0", dense_conv(spec.in_chans, shape.stem, 7, 2));
+    conv0_ = parts->register_module("conv0", unbiased_conv(spec.in_chans, shape.stem, 7, 2));
     norm0_ = parts->register_module("norm0", torch::nn::BatchNorm2d(shape.stem));
     add_layer({"features.conv0.", "features.norm0."});
     for (size_t i = 0; i < shape.layers.size(); ++i) {
@@ -156,10 +150,7 @@ class DenseNet : public ImageModel {
 }  // namespace
 
 std::shared_ptr<ImageModel> make_densenet(const ModelSpec& spec) {
-  for (const DenseNetShape& shape : kDenseNetShapes) {
-    if (spec.name == shape.name) return std::make_shared<DenseNet>(shape, spec);
-  }
-  throw core::Error(core::ErrorKind::bug, core::format("make_densenet() was requested '{}'", spec.name));
+  return std::make_shared<DenseNet>(shape_named(kDenseNetShapes, spec), spec);
 }
 
 }  // namespace stoker::model

@@ -9,8 +9,6 @@
 
 #include <cmath>
 
-#include "core/error.h"
-#include "core/format.h"
 #include "model/architectures.h"
 #include "model/image_model.h"
 #include "model/layers/conv.h"
@@ -189,10 +187,7 @@ class EfficientNet : public ImageModel {
 }  // namespace
 
 std::shared_ptr<ImageModel> make_efficientnet(const ModelSpec& spec) {
-  for (const EfficientNetScale& scale : kEfficientNetScales) {
-    if (spec.name == scale.name) return std::make_shared<EfficientNet>(scale, spec);
-  }
-  throw core::Error(core::ErrorKind::bug, core::format("make_efficientnet() was requested '{}'", spec.name));
+  return std::make_shared<EfficientNet>(shape_named(kEfficientNetScales, spec), spec);
 }
 
 }  // namespace stoker::model

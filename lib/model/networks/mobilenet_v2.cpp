@@ -36,8 +36,7 @@ class InvertedResidual : public torch::nn::Module {
     if (expand != 1) add({in, wide});
     add({wide, wide, 3, stride, wide});
     const size_t place = layers_.size();
-    narrow_ = conv->register_module(std::to_string(place),
-                                    torch::nn::Conv2d(torch::nn::Conv2dOptions(wide, out, 1).bias(false)));
+    narrow_ = conv->register_module(std::to_string(place), unbiased_conv(wide, out, 1));
     norm_ = conv->register_module(std::to_string(place + 1), torch::nn::BatchNorm2d(out));
   }
 

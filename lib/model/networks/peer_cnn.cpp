@@ -30,7 +30,7 @@ class PeerCnn : public ImageModel {
         ++index;
         continue;
       }
-      layers_.push_back({register_module(std::to_string(index), conv3x3(in, out)),
+      layers_.push_back({register_module(std::to_string(index), unbiased_conv(in, out, 3)),
                          register_module(std::to_string(index + 1), torch::nn::BatchNorm2d(out))});
       add_layer({std::to_string(index) + ".", std::to_string(index + 1) + "."});
       index += 3;  // convolution, batch norm, ReLU
@@ -62,10 +62,6 @@ class PeerCnn : public ImageModel {
     torch::nn::Conv2d conv{nullptr};
     torch::nn::BatchNorm2d norm{nullptr};
   };
-
-  static torch::nn::Conv2d conv3x3(int64_t in, int64_t out) {
-    return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 3).padding(1).bias(false));
-  }
 
   std::vector<Layer> layers_;
   torch::nn::Linear head_{nullptr};

@@ -9,8 +9,6 @@
 #include <array>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/format.h"
 #include "model/architectures.h"
 #include "model/image_model.h"
 #include "model/layers/conv.h"
@@ -139,10 +137,7 @@ class RegNet : public ImageModel {
 }  // namespace
 
 std::shared_ptr<ImageModel> make_regnet(const ModelSpec& spec) {
-  for (const RegNetShape& shape : kRegNetShapes) {
-    if (spec.name == shape.name) return std::make_shared<RegNet>(shape, spec);
-  }
-  throw core::Error(core::ErrorKind::bug, core::format("make_regnet() was requested '{}'", spec.name));
+  return std::make_shared<RegNet>(shape_named(kRegNetShapes, spec), spec);
 }
 
 }  // namespace stoker::model

@@ -11,8 +11,6 @@
 
 #include <array>
 
-#include "core/error.h"
-#include "core/format.h"
 #include "model/architectures.h"
 #include "model/image_model.h"
 #include "model/layers/batch_norm.h"
@@ -21,11 +19,6 @@
 
 namespace stoker::model {
 namespace {
-
-torch::nn::Conv2d resnet_conv(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups = 1) {
-  return torch::nn::Conv2d(
-      torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).groups(groups).bias(false));
-}
 
 /// x [B, in, H, W] -> [B, planes * expansion, H / stride, W / stride].
 class ResidualBlock : public torch::nn::Module {
@@ -52,9 +45,9 @@ class ResidualBlock : public torch::nn::Module {
 class BasicBlock : public ResidualBlock {
  public:
   BasicBlock(int64_t in, int64_t planes, int64_t stride, torch::nn::Sequential downsample) {
-    conv1_ = register_module("conv1", resnet_conv(in, planes, 3, stride));
+    conv1_ = register_module("conv1", unbiased_conv(in, planes, 3, stride));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(planes));
-    conv2_ = register_module("conv2", resnet_conv(planes, planes, 3, 1));
+    conv2_ = register_module("conv2", unbiased_conv(planes, planes, 3, 1));
     bn2_ = register_module("bn2", torch::nn::BatchNorm2d(planes));
     register_downsample(std::move(downsample));
   }
@@ -76,11 +69,11 @@ class Bottleneck : public ResidualBlock {
   Bottleneck(int64_t in, int64_t planes, int64_t stride, int64_t groups, int64_t group_width,
              torch::nn::Sequential downsample) {
     const int64_t width = planes * group_width / 64 * groups;
-    conv1_ = register_module("conv1", resnet_conv(in, width, 1, 1));
+    conv1_ = register_module("conv1", unbiased_conv(in, width, 1, 1));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(width));
-    conv2_ = register_module("conv2", resnet_conv(width, width, 3, stride, groups));
+    conv2_ = register_module("conv2", unbiased_conv(width, width, 3, stride, groups));
     bn2_ = register_module("bn2", torch::nn::BatchNorm2d(width));
-    conv3_ = register_module("conv3", resnet_conv(width, planes * 4, 1, 1));
+    conv3_ = register_module("conv3", unbiased_conv(width, planes * 4, 1, 1));
     bn3_ = register_module("bn3", torch::nn::BatchNorm2d(planes * 4));
     register_downsample(std::move(downsample));
   }
@@ -137,7 +130,7 @@ class ResNetStage : public torch::nn::Module {
 class ResNet : public ImageModel {
  public:
   ResNet(const ResNetShape& shape, const ModelSpec& spec) : shape_(shape), drop_rate_(spec.drop_rate) {
-    conv1_ = register_module("conv1", resnet_conv(spec.in_chans, 64, 7, 2));
+    conv1_ = register_module("conv1", unbiased_conv(spec.in_chans, 64, 7, 2));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(64));
     add_layer({"conv1.", "bn1."});
     for (size_t stage = 0; stage < stages_.size(); ++stage) {
@@ -174,7 +167,7 @@ class ResNet : public ImageModel {
     for (int64_t i = 0; i < count; ++i) {
       torch::nn::Sequential downsample{nullptr};
       if (i == 0 && (stride != 1 || in_planes_ != out)) {
-        downsample = torch::nn::Sequential(resnet_conv(in_planes_, out, 1, stride), torch::nn::BatchNorm2d(out));
+        downsample = torch::nn::Sequential(unbiased_conv(in_planes_, out, 1, stride), torch::nn::BatchNorm2d(out));
       }
       const int64_t block_stride = i == 0 ? stride : 1;
       if (shape_.bottleneck) {
@@ -208,10 +201,7 @@ class ResNet : public ImageModel {
 }  // namespace
 
 std::shared_ptr<ImageModel> make_resnet(const ModelSpec& spec) {
-  for (const ResNetShape& shape : kResNetShapes) {
-    if (spec.name == shape.name) return std::make_shared<ResNet>(shape, spec);
-  }
-  throw core::Error(core::ErrorKind::bug, core::format("make_resnet() was requested '{}'", spec.name));
+  return std::make_shared<ResNet>(shape_named(kResNetShapes, spec), spec);
 }
 
 }  // namespace stoker::model

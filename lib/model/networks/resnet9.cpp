@@ -21,7 +21,7 @@ constexpr double kLogitScale = 0.125;  // keeps the softmax of a fresh network s
 class NineConv : public torch::nn::Module {
  public:
   NineConv(int64_t in, int64_t out) {
-    conv_ = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 3).padding(1).bias(false)));
+    conv_ = register_module("conv", unbiased_conv(in, out, 3));
     norm_ = register_module("norm", torch::nn::BatchNorm2d(out));
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }

@@ -19,10 +19,7 @@ namespace {
 class ConvNorm : public torch::nn::Module {
  public:
   ConvNorm(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-    const int64_t padding = (kernel - 1) / 2;
-    conv_ = register_module(
-        "conv",
-        torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(padding).bias(false)));
+    conv_ = register_module("conv", unbiased_conv(in, out, kernel, stride));
     norm_ = register_module("norm", torch::nn::BatchNorm2d(out));
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }

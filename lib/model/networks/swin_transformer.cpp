@@ -26,8 +26,6 @@
 #include <array>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/format.h"
 #include "model/architectures.h"
 #include "model/image_model.h"
 #include "model/layers/drop_path.h"
@@ -310,10 +308,7 @@ class SwinTransformer : public ImageModel {
 }  // namespace
 
 std::shared_ptr<ImageModel> make_swin_transformer(const ModelSpec& spec) {
-  for (const SwinShape& shape : kSwinShapes) {
-    if (spec.name == shape.name) return std::make_shared<SwinTransformer>(shape, spec);
-  }
-  throw core::Error(core::ErrorKind::bug, core::format("make_swin_transformer() was requested '{}'", spec.name));
+  return std::make_shared<SwinTransformer>(shape_named(kSwinShapes, spec), spec);
 }
 
 }  // namespace stoker::model

@@ -162,12 +162,8 @@ class VisionTransformer : public ImageModel {
 }  // namespace
 
 std::shared_ptr<ImageModel> make_vision_transformer(const ModelSpec& spec) {
-  const auto* const shape = std::find_if(std::begin(kVitShapes), std::end(kVitShapes),
-                                         [&](const VitShape& row) { return spec.name == row.name; });
-  if (shape == std::end(kVitShapes)) {
-    throw core::Error(core::ErrorKind::bug, core::format("make_vision_transformer() was requested '{}'", spec.name));
-  }
-  const int64_t patch = shape->patch;
+  const VitShape& shape = shape_named(kVitShapes, spec);
+  const int64_t patch = shape.patch;
   if (spec.img_size % patch != 0) {
     throw core::Error(
         core::ErrorKind::config,
@@ -178,7 +174,7 @@ std::shared_ptr<ImageModel> make_vision_transformer(const ModelSpec& spec) {
     throw core::Error(core::ErrorKind::config, spec.name + " gives no feature map, which a larger network needs of it",
                       "choose a convolutional network, such as efficientnet_b0");
   }
-  return std::make_shared<VisionTransformer>(*shape, spec);
+  return std::make_shared<VisionTransformer>(shape, spec);
 }
 
 }  // namespace stoker::model

@@ -126,58 +126,44 @@ void WorstFile::write(model::ImageModel& model, torch::Device device) const {
 }
 
 /// Base64, in the order of the worst; "" for a sample that cannot be read. Empty: the network has no maps, or the run
-/// was stopped, which is to end soon.
+/// was stopped, which is to end soon. One image at a time: a run may have had memory for no more.
 std::vector<std::string> WorstFile::heat_jpegs(model::ImageModel& model, torch::Device device) const {
-  constexpr size_t kAtOnce = 8;
   const bool has_maps = !model::is_network_file(options_.model.model) && !model::takes_clips(options_.model.model);
   if (!has_maps || config::has_scaled_targets(options_.data.task) || core::stop_requested()) return {};
-  const std::string best = engine::find_checkpoint(run_dir_, "best");
-  engine::load_weights(model, engine::load_saved_model(best).weights, best);
+  const engine::SavedModel best = engine::load_model_of(run_dir_, "best");
+  engine::load_weights(model, best.weights, best.path);
   model.eval();
   const data::TransformPlan plan = transform_plan(options_, *validation_, /*training=*/false);
   const data::SampleShape& shape = plan.shape;
-  const torch::ScalarType type = shape.element == data::Element::uint8     ? torch::kUInt8
+  const bool has_bytes = shape.element == data::Element::uint8;
+  const torch::ScalarType type = has_bytes                                 ? torch::kUInt8
                                  : shape.element == data::Element::float16 ? torch::kFloat16
                                                                            : torch::kFloat32;
+  const torch::Tensor row = torch::empty({1, shape.height, shape.width, shape.channels}, type);
   data::SampleReader reader(*validation_, plan, decode_limits(options_.data), options_.train.seed);
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(validation_->num_targets()));
   const auto per_channel = [](const std::vector<double>& values) {
     return torch::tensor(values, torch::kFloat32).view({1, -1, 1, 1});
   };
+  data::SampleShape rgb;
+  rgb.height = shape.height;
+  rgb.width = shape.width;
+  rgb.channels = 3;
   std::vector<std::string> jpegs(worst_.size());
-  for (size_t begin = 0; begin < worst_.size(); begin += kAtOnce) {
-    std::vector<size_t> read;
-    std::vector<torch::Tensor> rows;
-    for (size_t i = begin; i < std::min(begin + kAtOnce, worst_.size()); ++i) {
-      const torch::Tensor row = torch::empty({shape.height, shape.width, shape.channels}, type);
-      if (!reader
-               .read_into(worst_[i].sample, 0, /*round=*/0, static_cast<uint8_t*>(row.data_ptr()), targets.data(),
-                          times)
-               .empty())
-        continue;
-      read.push_back(i);
-      rows.push_back(row);
-    }
-    if (read.empty()) continue;
-    torch::Tensor images = torch::stack(rows).permute({0, 3, 1, 2}).to(torch::kFloat32);
-    if (shape.element == data::Element::uint8) images = images / 255;
-    const torch::Tensor heat = engine::heat_of(
-        model, ((images - per_channel(options_.data.mean)) / per_channel(options_.data.std)).to(device));
+  for (size_t i = 0; i < worst_.size(); ++i) {
+    auto* const pixels = static_cast<uint8_t*>(row.data_ptr());
+    const std::string error = reader.read_into(worst_[i].sample, 0, /*round=*/0, pixels, targets.data(), times);
+    if (!error.empty()) continue;
+    const torch::Tensor stored = row.permute({0, 3, 1, 2}).to(torch::kFloat32);
+    const torch::Tensor image = has_bytes ? stored / 255 : stored;
+    const torch::Tensor heat =
+        engine::heat_of(model, ((image - per_channel(options_.data.mean)) / per_channel(options_.data.std)).to(device));
     if (!heat.defined()) return {};
-    if (shape.element != data::Element::uint8) {
-      const torch::Tensor low = images.amin({1, 2, 3}, true), high = images.amax({1, 2, 3}, true);
-      images = (images - low) / (high - low).clamp_min(1e-12);
-    }
-    const torch::Tensor pictures = engine::under_heat(images, heat);
-    data::SampleShape rgb;
-    rgb.height = shape.height;
-    rgb.width = shape.width;
-    rgb.channels = 3;
-    for (size_t i = 0; i < read.size(); ++i) {
-      const torch::Tensor picture = pictures[static_cast<int64_t>(i)];
-      jpegs[read[i]] = jpeg_text(data::picture_of(picture.data_ptr<uint8_t>(), rgb, kThumbnailSide));
-    }
+    const torch::Tensor shown =
+        has_bytes ? image : (image - image.min()) / (image.max() - image.min()).clamp_min(1e-12);
+    const torch::Tensor picture = engine::under_heat(shown, heat);
+    jpegs[i] = jpeg_text(data::picture_of(picture.data_ptr<uint8_t>(), rgb, kThumbnailSide));
   }
   return jpegs;
 }
