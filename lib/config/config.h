@@ -51,6 +51,9 @@ void parse_command_line(const CommandLine& line, Configuration& out);
 /// Throws Error{config} where a configuration file names a log outside of the run directory. Called before it is
 /// opened.
 void refuse_log_file_elsewhere(const Configuration& configuration);
+/// Whether a path lies below the run directory, links resolved, and no folder or name on the way begins with a dot:
+/// only such a log may stand in a configuration file.
+bool is_inside_run(const std::string& path, const std::string& run_dir);
 /// The options of a command line that was parsed before, over what `out` holds. Throws Error{config} for files.
 void parse_options(const CommandLine& line, Configuration& out);
 

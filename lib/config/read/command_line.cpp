@@ -275,25 +275,30 @@ static bool begins_as_log(const std::string& path) {
   return begin.empty() || begin == form;
 }
 
+bool is_inside_run(const std::string& path, const std::string& run_dir) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const auto whole = [&](const std::string& name) {  // links resolved, as far as the path is there
+    fs::path resolved = fs::weakly_canonical(fs::absolute(name, ignored), ignored).lexically_normal();
+    return ignored ? fs::path() : resolved;
+  };
+  const fs::path inside = whole(path).lexically_relative(whole(run_dir));
+  bool is_inside = !inside.empty() && !ignored;
+  for (const fs::path& part : inside) is_inside &= part.native()[0] != '.';
+  return is_inside;
+}
+
 /// A configuration file may come from anybody, and a log may end up where a shell or a service reads it: a file names
 /// logs inside the run directory, the command line any. No folder or name that begins with a dot and nothing that is
 /// there and is no log, either: run-dir may stand in a file and may be somebody's home.
 void refuse_log_file_elsewhere(const Configuration& out) {
-  namespace fs = std::filesystem;
   const std::string& log_file = out.options.log.log_file;
   const Origin& origin = out.table.row_of(out.options.log.log_file).origin;
   if (log_file.empty() || origin.kind != Origin::Kind::file) return;
   const Auto<std::string>& named = out.options.run.run_dir;
   const std::string run_dir =
       named.is_auto() ? usual_run_dir(run_name_of(out.flags), out.options.data.data_dir) : named.value();
-  std::error_code ignored;
-  const auto whole = [&](const std::string& path) {  // links resolved, as far as the path is there
-    fs::path resolved = fs::weakly_canonical(fs::absolute(path, ignored), ignored).lexically_normal();
-    return ignored ? fs::path() : resolved;
-  };
-  const fs::path inside = whole(log_file).lexically_relative(whole(run_dir));
-  bool is_inside = !inside.empty() && !ignored;
-  for (const fs::path& part : inside) is_inside &= part.native()[0] != '.';
+  const bool is_inside = is_inside_run(log_file, run_dir);
   if (is_inside && begins_as_log(log_file)) return;
   if (is_inside) {
     throw core::Error(core::ErrorKind::config,

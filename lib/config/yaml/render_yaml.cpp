@@ -2,11 +2,11 @@
 // Options as YAML that -c reads back: the run's config.yaml and --print-config, and how resolved options travel.
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "config/config.h"
 #include "config/resolution.h"
 #include "config/table/parse_value.h"
 #include "core/error.h"
@@ -59,14 +59,6 @@ std::string origin_text(const Origin& origin) {
   return "";
 }
 
-/// Whether a path, as it is written, does not lie below the run directory.
-bool leads_out(const std::string& path, const Table& table) {
-  namespace fs = std::filesystem;
-  const std::string run_dir = table.find("run-dir")->render();
-  const std::string inside = fs::path(path).lexically_normal().lexically_relative(fs::path(run_dir).lexically_normal());
-  return inside.empty() || inside.compare(0, 2, "..") == 0;
-}
-
 }  // namespace
 
 std::string render_yaml(const Table& table, bool with_origin) {
@@ -77,7 +69,8 @@ std::string render_yaml(const Table& table, bool with_origin) {
     for (const Row& row : table.rows()) {
       if (row.group != group.name) continue;
       std::string line = "  " + row.name + ": " + yaml_value(row);
-      if (row.name == "log-file" && row.origin.kind == Origin::Kind::flag && leads_out(row.render(), table)) {
+      const bool is_log_of_command = row.name == "log-file" && row.origin.kind == Origin::Kind::flag;
+      if (is_log_of_command && !is_inside_run(row.render(), table.find("run-dir")->render())) {
         line = "  # " + line.substr(2);  // which no file may name
       }
       if (with_origin) {

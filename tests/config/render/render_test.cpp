@@ -38,6 +38,7 @@ TEST(RenderTest, ALogOutsideTheRunIsNotNamedByTheRunsFile) {
   EXPECT_TRUE(
       contains(resolved_words({"--run-dir", "r", "--log-file", "out/x.log"}).yaml(), "\n  # log-file: out/x.log"));
   EXPECT_TRUE(contains(resolved_words({"--run-dir", "r", "--log-file", "r/../x.log"}).yaml(), "\n  # log-file: "));
+  EXPECT_TRUE(contains(resolved_words({"--run-dir", "r", "--log-file", "r/.x/l.log"}).yaml(), "\n  # log-file: "));
   EXPECT_TRUE(contains(resolved_words({"--run-dir", "r", "--log-file", "./r/x.log"}).yaml(), "\n  log-file: "));
 }
 
