@@ -115,7 +115,7 @@ const std::vector<BadInput>& bad_run_directories() {
          fs::create_symlink(work / "precious", work / "run/metrics.jsonl");
          return train_words();
        },
-       kIo,
+       kCannotCreate,
        {"cannot open run/metrics.jsonl: it is a symbolic link"}},
       {"LogFileOfAFileOutsideTheRun",
        log_file_of_a_file("precious"),

@@ -335,13 +335,14 @@ Preprocessing preprocessing_from_json(const Json& json, const std::string& path)
     reader.expect(resize, "rule", record.crop == EvalCrop::center ? "short-side" : "squash");
     json.at("crop").at("share").get_to(record.crop_pct);
     if (!(record.crop_pct > 0 && record.crop_pct <= 1)) reader.refuse("the share of the crop is not in (0, 1]");
+    if (resize.contains("short_side")) reader.expect(resize, "short_side", record.resized_short_side());
     const Json& normalize = json.at("normalize");
     reader.expect(normalize, "divide_by", record.element == "uint8" ? 255 : 1);
     normalize.at("mean").get_to(record.mean);
     normalize.at("std").get_to(record.std);
     read_predictions(json.at("predictions"), reader, record);
   } catch (const Json::exception& error) {
-    reader.refuse(core::printable(error.what()));
+    reader.refuse(core::problem_text(error));
   }
   require_sizes(record, reader);
   return record;

@@ -107,7 +107,8 @@ Error output_error(int error_number, const std::string& action, const std::strin
   const std::string shown = printable(path);
   if (error_number == EINVAL) return {otherwise, "cannot " + action + " " + shown + ": it is not a regular file"};
   if (error_number == ELOOP) {
-    return {otherwise, "cannot " + action + " " + shown + ": it is a symbolic link, which may lead out of the run",
+    return {ErrorKind::cannot_create,
+            "cannot " + action + " " + shown + ": it is a symbolic link, which may lead out of the run",
             "remove it, or put the file itself there"};
   }
   if (error_number != ENOENT && error_number != ESTALE) return errno_error(error_number, action, shown, otherwise);

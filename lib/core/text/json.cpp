@@ -46,7 +46,7 @@ class Builder {
   }
   bool end_array() { return end(); }
   bool parse_error(size_t, const std::string&, const Json::exception& error) {
-    throw Error(ErrorKind::data, format("{}: not valid JSON: {}", what_, error.what()));
+    throw Error(ErrorKind::data, format("{}: not valid JSON: {}", what_, problem_text(error)));
   }
 
  private:
@@ -102,6 +102,12 @@ Json parse_json(std::string_view text, const std::string& what, int max_depth) {
   Builder builder(what, max_depth);
   Json::sax_parse(text, &builder);
   return builder.take();
+}
+
+std::string problem_text(const Json::exception& error) {
+  const std::string_view text = error.what();  // "[json.exception.out_of_range.403] key 'height' not found"
+  const size_t end = text.rfind("[json.", 0) == 0 ? text.find("] ") : std::string_view::npos;
+  return printable(end == std::string_view::npos ? text : text.substr(end + 2));
 }
 
 std::string json_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }

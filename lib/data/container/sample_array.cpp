@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -66,9 +67,9 @@ std::string decode_chunk(const std::vector<ChunkFilter>& filters, uint32_t skipp
   return core::format("the chunk has {} bytes instead of {}", content.size(), wanted);
 }
 
-std::string ChunkCache::get(uint64_t id, const Make& make, Content& content) {
-  Partition& partition = partitions_[id % kPartitions];
-  const std::shared_ptr<Slot> slot = slot_of(partition, id);
+std::string ChunkCache::get(uint64_t id, int64_t bytes, const Make& make, Content& content) {
+  Partition& partition = partitions_[id % used_partitions_];
+  const std::shared_ptr<Slot> slot = slot_of(partition, id, bytes);
   bool is_new = false;
   {
     const std::lock_guard<std::mutex> lock(slot->mutex);
@@ -82,31 +83,32 @@ std::string ChunkCache::get(uint64_t id, const Make& make, Content& content) {
   return "";
 }
 
-std::shared_ptr<ChunkCache::Slot> ChunkCache::slot_of(Partition& partition, uint64_t id) {
+/// The slot of a chunk. Before a new one is made, those that were not used for longest are let go.
+std::shared_ptr<ChunkCache::Slot> ChunkCache::slot_of(Partition& partition, uint64_t id, int64_t bytes) {
   const std::lock_guard<std::mutex> lock(partition.mutex);
   const auto found = partition.places.find(id);
   if (found != partition.places.end()) {
     partition.by_use.splice(partition.by_use.begin(), partition.by_use, found->second);
     return found->second->slot;
   }
+  while (partition.bytes + bytes > partition_budget_ && !partition.by_use.empty()) {
+    const Kept& oldest = partition.by_use.back();
+    partition.bytes -= oldest.bytes;
+    partition.places.erase(oldest.id);
+    partition.by_use.pop_back();
+  }
   partition.by_use.push_front({id, std::make_shared<Slot>()});
   partition.places.emplace(id, partition.by_use.begin());
   return partition.by_use.front().slot;
 }
 
-/// Adds a chunk that has just been decoded, and lets go of those that were not used for longest.
+/// Adds a chunk that has just been decoded.
 void ChunkCache::count(Partition& partition, uint64_t id, const Slot& slot) {
   const std::lock_guard<std::mutex> lock(partition.mutex);
   const auto found = partition.places.find(id);
   if (found == partition.places.end() || found->second->slot.get() != &slot) return;  // let go of in the meantime
   found->second->bytes = static_cast<int64_t>(slot.content.size());
   partition.bytes += found->second->bytes;
-  while (partition.bytes > partition_budget_ && partition.by_use.size() > 1) {
-    const Kept& oldest = partition.by_use.back();
-    partition.bytes -= oldest.bytes;
-    partition.places.erase(oldest.id);
-    partition.by_use.pop_back();
-  }
 }
 
 namespace {
@@ -123,6 +125,22 @@ int64_t bounded_product(const std::vector<int64_t>& numbers, size_t first) {
     product *= numbers[i];
   }
   return product;
+}
+
+/// Chunks above this many bytes are decoded and used one at a time, and all arrays of the process keep kMaxBytes of
+/// them together: a file of many takes that, and two more while one is decoded, whatever the number of threads and
+/// files.
+constexpr int64_t kLargeChunkBytes = 256 << 20;
+
+struct LargeChunks {
+  std::mutex alone;  ///< held while one is decoded and used
+  std::shared_ptr<ChunkCache> cache = std::make_shared<ChunkCache>(kMaxBytes, 1);
+  std::atomic<uint64_t> arrays{0};
+};
+
+LargeChunks& large_chunks() {
+  static LargeChunks chunks;
+  return chunks;
 }
 
 std::string bytes_of_count(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
@@ -175,10 +193,16 @@ SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray arra
   };
   grid_ = {chunks_along(2), chunks_along(1), chunks_along(0)};
   check_chunks();
-  if (is_filtered() && array_.chunk[0] > 1) {
+  is_large_ = is_filtered() && chunk_bytes_ > kLargeChunkBytes;
+  if (is_large_ && array_.chunk[0] > 1) {
+    cache_ = large_chunks().cache;
+    first_id_ = large_chunks().arrays++ << 40;
+  } else if (is_filtered() && array_.chunk[0] > 1) {
     // At least what a few neighbouring runs of samples need.
     const int64_t least = std::min(kMaxBytes / arrays, 4 * grid_.numbers() * chunk_bytes_);
-    cache_ = std::make_unique<ChunkCache>(std::max(kCacheBytes / arrays, least));
+    const int64_t budget = std::max(kCacheBytes / arrays, least);
+    cache_ =
+        std::make_shared<ChunkCache>(budget, std::clamp<int64_t>(budget / chunk_bytes_, 4, ChunkCache::kPartitions));
   }
 }
 
@@ -246,7 +270,8 @@ std::string SampleArray::read_chunk_part(const ChunkPlace& place, uint64_t id, i
     return cause;
   }
   std::string cause = cache_->get(
-      id, [&](std::vector<uint8_t>& content) { return decode(place, scratch.stored, content); }, keep);
+      first_id_ + id, chunk_bytes_,
+      [&](std::vector<uint8_t>& content) { return decode(place, scratch.stored, content); }, keep);
   if (cause.empty()) part = keep->data() + at;
   return cause;
 }
@@ -279,6 +304,15 @@ std::string SampleArray::read(int64_t index, ArrayScratch& scratch, uint8_t* out
     return file_->try_read(place.offset + static_cast<uint64_t>(within * part_bytes_), out,
                            static_cast<uint64_t>(sample_bytes_));
   }
+  if (!is_large_) return read_parts(index, scratch, out);
+  const std::lock_guard<std::mutex> alone(large_chunks().alone);
+  std::string cause = read_parts(index, scratch, out);
+  scratch = {};
+  return cause;
+}
+
+std::string SampleArray::read_parts(int64_t index, ArrayScratch& scratch, uint8_t* out) const {
+  const int64_t within = index % array_.chunk[0];
   auto id = static_cast<uint64_t>(index / array_.chunk[0] * grid_.numbers());
   Box at;
   for (at.planes = 0; at.planes < grid_.planes; ++at.planes) {

@@ -61,18 +61,21 @@ std::string decode_chunk(const std::vector<ChunkFilter>& filters, uint32_t skipp
 /// Safe from any thread. Threads that want the same chunk wait for the one that decodes it; others do not.
 class ChunkCache {
  public:
-  /// Bytes of content; what is in use beyond that goes when its users do.
-  explicit ChunkCache(int64_t budget_bytes) : partition_budget_(budget_bytes / kPartitions) {}
+  static constexpr int64_t kPartitions = 16;
+
+  /// Bytes of content; what is in use beyond that goes when its users do. Each partition (1 to 16 of them, chosen by
+  /// the chunk's id) has its share of the budget, and keeps one chunk even where that is larger.
+  explicit ChunkCache(int64_t budget_bytes, int64_t partitions = kPartitions)
+      : used_partitions_(static_cast<uint64_t>(partitions)), partition_budget_(budget_bytes / partitions) {}
 
   using Content = std::shared_ptr<const std::vector<uint8_t>>;
   /// Fills a content; returns "" or why it cannot.
   using Make = std::function<std::string(std::vector<uint8_t>&)>;
-  /// The content of chunk `id` in `content`, as kept or as `make` gives it. Returns "" or what `make`
-  /// returned; what it throws passes through. Failures are not kept.
-  std::string get(uint64_t id, const Make& make, Content& content);
+  /// The content of chunk `id`, `bytes` of it, in `content`, as kept or as `make` gives it. Returns "" or what `make`
+  /// returned; what it throws passes through. Failures are not kept. Room is made before `make` is called.
+  std::string get(uint64_t id, int64_t bytes, const Make& make, Content& content);
 
  private:
-  static constexpr int64_t kPartitions = 16;
   struct Slot {
     std::mutex mutex;
     std::vector<uint8_t> content;
@@ -91,9 +94,10 @@ class ChunkCache {
     int64_t bytes = 0;
   };
 
-  std::shared_ptr<Slot> slot_of(Partition& partition, uint64_t id);
+  std::shared_ptr<Slot> slot_of(Partition& partition, uint64_t id, int64_t bytes);
   void count(Partition& partition, uint64_t id, const Slot& slot);
 
+  const uint64_t used_partitions_;
   const int64_t partition_budget_;  ///< bytes
   std::array<Partition, kPartitions> partitions_;
 };
@@ -134,6 +138,7 @@ class SampleArray {
   void check_one_piece() const;
   void check_chunks() const;
   [[noreturn]] void fail(const std::string& cause, const std::string& hint = "") const;
+  std::string read_parts(int64_t index, ArrayScratch& scratch, uint8_t* out) const;
   std::string read_chunk_part(const ChunkPlace& place, uint64_t id, int64_t within, ArrayScratch& scratch,
                               const uint8_t*& part, ChunkCache::Content& keep) const;
   std::string decode(const ChunkPlace& place, std::vector<uint8_t>& stored, std::vector<uint8_t>& content) const;
@@ -145,7 +150,9 @@ class SampleArray {
   Box grid_;             ///< chunks of a sample along each dimension
   int64_t element_ = 1;  ///< bytes
   int64_t sample_bytes_ = 0, part_bytes_ = 0, chunk_bytes_ = 0;
-  mutable std::unique_ptr<ChunkCache> cache_;  ///< of filtered chunks with several samples
+  bool is_large_ = false;              ///< its chunks are decoded and used one at a time in this process
+  std::shared_ptr<ChunkCache> cache_;  ///< of filtered chunks with several samples; large ones share one
+  uint64_t first_id_ = 0;              ///< of this array's chunks in the cache
 };
 
 }  // namespace stoker::data

@@ -38,7 +38,7 @@ std::optional<PackManifest> read_pack_manifest(const std::string& directory) {
     }
     return json.at("splits").get<PackManifest>();
   } catch (const core::Json::exception& error) {
-    throw core::Error(core::ErrorKind::data, core::format("{}: {}", core::printable(path), error.what()),
+    throw core::Error(core::ErrorKind::data, core::format("{}: {}", core::printable(path), core::problem_text(error)),
                       "pack the data set again into another folder");
   }
 }

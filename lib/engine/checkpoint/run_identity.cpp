@@ -86,10 +86,10 @@ std::vector<std::string> option_differences(const RunIdentity& identity, const c
   return different;
 }
 
-[[noreturn]] void refuse_manifest(const std::string& path, const std::exception& error) {
+[[noreturn]] void refuse_manifest(const std::string& path, const core::Json::exception& error) {
   throw core::Error(
       core::ErrorKind::data,
-      core::format("checkpoint {}: its manifest was not written by this program: {}", path, error.what()));
+      core::format("checkpoint {}: its manifest was not written by this program: {}", path, core::problem_text(error)));
 }
 
 }  // namespace
@@ -161,7 +161,7 @@ Lineage Lineage::from_state(const core::Json& state, const std::string& what) {
     updates.get_to(lineage.before.updates);
     before.at("checkpoint").get_to(lineage.before.digest);
   } catch (const core::Json::exception& error) {
-    throw core::Error(core::ErrorKind::data, what + ": " + error.what(), "use another checkpoint");
+    throw core::Error(core::ErrorKind::data, what + ": " + core::problem_text(error), "use another checkpoint");
   }
   return lineage;
 }

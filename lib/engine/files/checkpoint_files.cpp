@@ -90,7 +90,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
     }
     return manifest;
   } catch (const core::Json::exception& error) {
-    broken(path, std::string("its manifest was not written by this program: ") + error.what());
+    broken(path, "its manifest was not written by this program: " + core::problem_text(error));
   }
 }
 
@@ -203,7 +203,7 @@ std::string checkpoint_digest(const std::string& path, core::FileSystem& files) 
     for (const auto& [name, record] : replaced.items()) manifest.files[name] = record_of(record, path);
     manifest.extra.erase(kAsSaved);
   } catch (const core::Json::exception& error) {
-    broken(path, std::string("its manifest was not written by this program: ") + error.what());
+    broken(path, "its manifest was not written by this program: " + core::problem_text(error));
   }
   return core::hash_hex(manifest_text(manifest));
 }

@@ -14,8 +14,8 @@ core::Json read_state_file(const std::string& path) {
   return core::parse_json(core::read_file(path + "/" + kStateFile, kMaxTextBytes), path + "/" + kStateFile);
 }
 
-void bad_state(const std::string& path, const std::exception& error) {
-  throw core::Error(core::ErrorKind::data, core::format("{}/{}: {}", path, kStateFile, error.what()),
+void bad_state(const std::string& path, const core::Json::exception& error) {
+  throw core::Error(core::ErrorKind::data, core::format("{}/{}: {}", path, kStateFile, core::problem_text(error)),
                     "use another checkpoint");
 }
 

@@ -22,7 +22,7 @@ inline constexpr uint64_t kMaxTextBytes = 256 << 20;
 
 core::Json read_state_file(const std::string& path);
 /// Throws Error{data}: what is wrong with the state file of the checkpoint `path`.
-[[noreturn]] void bad_state(const std::string& path, const std::exception& error);
+[[noreturn]] void bad_state(const std::string& path, const core::Json::exception& error);
 
 /// Where the run of a checkpoint stood when it was written. Throws Error{data}.
 RunProgress read_progress(const std::string& path);

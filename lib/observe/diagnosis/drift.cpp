@@ -72,6 +72,12 @@ std::string DriftWatch::cause(const EpochWindow& best, const EpochWindow& now) {
     return format("the exchange between ranks takes {:.0f}% of the time, then {:.0f}%", 100 * now.exchange_share,
                   100 * best.exchange_share);
   }
+  if (knows_others && now.other_cpus > kMoreOthers) {
+    return format(
+        "other processes keep {:.1f} of its CPUs busy, then {:.1f}: where CPUs are full already, more processes "
+        "leave less to each",
+        now.other_cpus, best.other_cpus);
+  }
   return format(
       "the network itself computes slower, while {}: clocks of a hot machine, a virtual machine that got less, "
       "or memory that is swapped",

@@ -117,9 +117,10 @@ TEST(PreprocessingTest, RefusesWhatItDoesNotSupportWithPathAndKey) {
   };
   refused("/version", 3, "version is 3");
   refused("/predictions/temperature", 0, "temperature is 0");
-  refused("/predictions/temperature", "warm", "type must be number");
+  refused("/predictions/temperature", "warm", ": type must be number");
   refused("/format", "other", "format");
   refused("/task", "juggling", "task is 'juggling'");
+  refused("/resize/short_side", 300, "short_side is 300");
   refused("/resize/filter", "lanczos", "filter is \"lanczos\"");
   refused("/resize/antialias", false, "antialias");
   refused("/input/channel_order", "BGR", "channel_order is \"BGR\"");

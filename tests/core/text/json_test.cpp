@@ -62,6 +62,21 @@ std::string array_of(int objects) {
   return text + "]";
 }
 
+TEST(JsonTest, AProblemIsNamedWithoutTheLibrarysName) {
+  const auto problem = [](const auto& read) -> std::string {
+    try {
+      read(Json{{"a", "x\x1b[31m"}});
+    } catch (const Json::exception& error) {
+      return problem_text(error);
+    }
+    return "";
+  };
+  EXPECT_EQ(problem([](const Json& json) { json.at("height"); }), "key 'height' not found");
+  EXPECT_EQ(problem([](const Json& json) { json.at("a").get<int>(); }), "type must be number, but is string");
+  EXPECT_EQ(problem([](const Json& json) { json.at("\x1b[31m"); }).find('\x1b'), std::string::npos);
+  EXPECT_EQ(problem_with("[1,}").find("json.exception"), std::string::npos) << problem_with("[1,}");
+}
+
 TEST(JsonTest, ReadingTakesNoQuadraticTime) {
   for (const auto& text_of : {object_of, array_of}) {
     const double few = seconds_to_read(text_of(5000)), many = seconds_to_read(text_of(5000 * 32));

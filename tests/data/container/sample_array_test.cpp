@@ -177,6 +177,24 @@ TEST_F(PlacesTest, AFewDeflatedBytesCannotBeAGigabyte) {
   EXPECT_EQ(refusal(array), prefix() + "the chunk of sample 0 has 1000 bytes, which cannot be a chunk of 400000000");
 }
 
+TEST(ChunkCacheTest, RoomIsMadeBeforeAChunkIsDecoded) {
+  ChunkCache cache(100, 1);
+  const auto filled = [](Bytes& bytes) {
+    bytes.resize(60);
+    return std::string();
+  };
+  ChunkCache::Content content;
+  EXPECT_EQ(cache.get(1, 60, filled, content), "");
+  const std::weak_ptr<const Bytes> first = content;
+  content.reset();
+  EXPECT_FALSE(first.expired()) << "kept while there is room";
+  const auto second = [&](Bytes& bytes) {
+    EXPECT_TRUE(first.expired());
+    return filled(bytes);
+  };
+  EXPECT_EQ(cache.get(2, 60, second, content), "");
+}
+
 TEST(ChunkTreeTest, FindsEveryChunkWhereTheLibraryFindsIt) {
   const TempFolder folder;
   const int64_t samples = 700;  // more than one node of the tree

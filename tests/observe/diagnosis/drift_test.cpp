@@ -56,6 +56,25 @@ TEST(DriftTest, WhereCpusWereBusyAlreadyWaitingThreadsTellOfNewProcesses) {
       << verdicts_of(epochs)[4];
 }
 
+TEST(DriftTest, OnCpusThatWereFullAlreadyOtherProcessesAreNamedBeforeTheNetwork) {
+  const std::string verdict = verdicts_of(
+      {epoch(1, 1), epoch(2, 1000, 0, 1.7), epoch(3, 1000, 0, 1.7), epoch(4, 500, 0, 1.9), epoch(5, 500, 0, 1.9)})[4];
+  EXPECT_NE(verdict.find(": other processes keep 1.9 of its CPUs busy, then 1.7: where CPUs are full already, more "),
+            std::string::npos)
+      << verdict;
+  EXPECT_EQ(verdict.find("the network"), std::string::npos) << verdict;
+}
+
+TEST(DriftTest, ACauseThatIsSeenComesBeforeCpusThatWereFullAlready) {
+  std::vector<engine::EpochEvent> epochs = {epoch(1, 1), epoch(2, 1000, 0, 1.7), epoch(3, 1000, 0, 1.7),
+                                            epoch(4, 500, 0, 1.9), epoch(5, 500, 0, 1.9)};
+  for (engine::EpochEvent& event : epochs) {
+    event.found.resources->gpu.highest_clock_mhz = 2000;
+    event.found.resources->gpu.clock_mhz = event.epoch < 3 ? 1990 : 900;
+  }
+  EXPECT_NE(verdicts_of(epochs)[4].find("the GPU's clocks are lower"), std::string::npos) << verdicts_of(epochs)[4];
+}
+
 TEST(DriftTest, WhatIsNotKnownOfOtherProcessesIsNotClaimed) {
   std::vector<engine::EpochEvent> epochs = {epoch(1, 1), epoch(2, 1000), epoch(3, 990), epoch(4, 700), epoch(5, 700)};
   for (engine::EpochEvent& event : epochs) event.found.resources->other_cpus.reset();
