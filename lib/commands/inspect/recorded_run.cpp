@@ -75,7 +75,8 @@ bool read_event(const std::string& line, RecordedRun& run) {
     run.digests[done] = {event.at("epoch").get<int64_t>(), event.at("weights").get<std::string>(),
                          event.at("images").get<std::string>()};
   } catch (const core::Json::exception& error) {
-    throw Error(ErrorKind::data, core::format("{}/metrics.jsonl: {}", core::printable(run.path), core::problem_text(error)),
+    throw Error(ErrorKind::data,
+                core::format("{}/metrics.jsonl: {}", core::printable(run.path), core::problem_text(error)),
                 "restore it from a copy");
   }
   return true;

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 /// bytes. Takes time n log n in the length of the text. Throws Error{data} whose message begins with `what` (a path).
 Json parse_json(std::string_view text, const std::string& what, int max_depth = 8);
 
-/// Why a value could not be read as it was asked for, such as "key 'height' not found" or "type must be number, but is
+/// Why a value could not be read, such as "key 'height' not found" or "type must be number, but is
 /// string": the library's text without the name of its exception, for any terminal.
 std::string problem_text(const Json::exception& error);
 

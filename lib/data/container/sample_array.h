@@ -72,7 +72,7 @@ class ChunkCache {
   /// Fills a content; returns "" or why it cannot.
   using Make = std::function<std::string(std::vector<uint8_t>&)>;
   /// The content of chunk `id`, `bytes` of it, in `content`, as kept or as `make` gives it. Returns "" or what `make`
-  /// returned; what it throws passes through. Failures are not kept. Room is made before `make` is called.
+  /// returned; what it throws passes through. Failures are not kept. Other chunks are let go before `make` is called.
   std::string get(uint64_t id, int64_t bytes, const Make& make, Content& content);
 
  private:

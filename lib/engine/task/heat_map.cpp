@@ -12,7 +12,8 @@ namespace stoker::engine {
 
 torch::Tensor heat_of(model::ImageModel& model, const torch::Tensor& images) {
   const WithoutOnednn unproven;
-  torch::Tensor map;  // the last map [n, C, h, w], or tokens [n, 1 + h * w, C] before the last block
+  // The last map [n, C, h, w], or [n, h, w, C] of a Swin, or tokens [n, 1 + h * w, C] before the last block.
+  torch::Tensor map;
   const at::AutoGradMode with_gradients(true);
   model.set_stage_runner([&map](torch::nn::Module&, const model::StageForward& forward, const torch::Tensor& input) {
     const torch::Tensor output = forward(input);
@@ -34,6 +35,11 @@ torch::Tensor heat_of(model::ImageModel& model, const torch::Tensor& images) {
     };
     values = as_map(values);
     gradient = as_map(gradient);
+  }
+  const int64_t channels = model.feature_channels();
+  if (map.dim() == 4 && channels > 0 && map.size(1) != channels && map.size(3) == channels) {
+    values = values.permute({0, 3, 1, 2});
+    gradient = gradient.permute({0, 3, 1, 2});
   }
   const torch::Tensor heat = (gradient.relu() * values).sum(1, /*keepdim=*/true).relu();
   const torch::Tensor large =

@@ -141,8 +141,8 @@ Error plain_error_of(const std::exception& exception) {
   if (const auto* const error = dynamic_cast<const std::system_error*>(&exception)) return of_system(*error);
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
     return Error(ErrorKind::out_of_memory, "out of memory");
-  if (const auto* const error = dynamic_cast<const core::Json::exception*>(&exception)) {
-    // Of a file, or of text that is no UTF-8.
+  if (const auto* const error =
+          dynamic_cast<const core::Json::exception*>(&exception)) {  // a file, text that is no UTF-8
     return Error(ErrorKind::data, core::format("invalid data: {}", core::problem_text(*error)));
   }
   return Error(ErrorKind::bug, text_or_type(exception, exception.what()));

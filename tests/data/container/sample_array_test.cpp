@@ -177,7 +177,7 @@ TEST_F(PlacesTest, AFewDeflatedBytesCannotBeAGigabyte) {
   EXPECT_EQ(refusal(array), prefix() + "the chunk of sample 0 has 1000 bytes, which cannot be a chunk of 400000000");
 }
 
-TEST(ChunkCacheTest, RoomIsMadeBeforeAChunkIsDecoded) {
+TEST(ChunkCacheTest, OthersAreLetGoBeforeAChunkIsDecoded) {
   ChunkCache cache(100, 1);
   const auto filled = [](Bytes& bytes) {
     bytes.resize(60);
@@ -187,7 +187,7 @@ TEST(ChunkCacheTest, RoomIsMadeBeforeAChunkIsDecoded) {
   EXPECT_EQ(cache.get(1, 60, filled, content), "");
   const std::weak_ptr<const Bytes> first = content;
   content.reset();
-  EXPECT_FALSE(first.expired()) << "kept while there is room";
+  EXPECT_FALSE(first.expired()) << "kept while the budget allows";
   const auto second = [&](Bytes& bytes) {
     EXPECT_TRUE(first.expired());
     return filled(bytes);
