@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/terminal.svg and docs/report.svg from a real run: the screen as a terminal of 100 columns shows it, and the charts of
-the run's report.html. No browser is needed.
+"""Draws docs/terminal.svg and docs/report.svg from one real run: the screen as a terminal of 110 columns shows it, and the charts
+of the run's report.html. No browser is needed. The machine should have nothing else to do.
 
-    docs_pictures.py --train build/release/apps/train --data-dir photos --epochs 12
+    docs_pictures.py --train build/release/apps/train --data-dir photos --epochs 6
 """
 import argparse
 import html
@@ -15,7 +15,8 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COLUMNS, LINE, CHARACTER, MARGIN = 100, 18, 7.8, 16
+COLUMNS, LINE, CHARACTER, MARGIN = 110, 18, 7.8, 16
+CHART, ROW = 362, 312  # pixels from one chart to the next
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:g} {h:g}" width="{w:g}" height="{h:g}" role="img" aria-label="{label}">\n'
 
 
@@ -45,8 +46,10 @@ def shown(arguments):
 def wrapped(lines):
     for line in lines:
         while len(line) > COLUMNS:
-            yield line[:COLUMNS]
-            line = line[COLUMNS:]
+            end = line.rfind(" ", 0, COLUMNS + 1)
+            end = end if end > COLUMNS // 2 else COLUMNS
+            yield line[:end]
+            line = "    " + line[end:].lstrip()
         yield line
 
 
@@ -68,25 +71,28 @@ def terminal(command, lines):
 STYLE = """<style>text{fill:#5c6670;font:15px system-ui,DejaVu Sans,sans-serif}.t{font-weight:600;font-size:14px;fill:#1b1f24}
 .h{font-weight:600;font-size:20px;fill:#1b1f24}.grid{stroke:#d5dae0;stroke-width:.7;fill:none}.axis{stroke:#5c6670;fill:none}
 .dashed path{stroke-dasharray:5 3}
-""" + "".join(f".c{n} path{{fill:none;stroke:{colour};stroke-width:1.8}}.c{n} circle{{fill:{colour}}}\n" for n, colour in enumerate(
+""" + "".join(f".c{n} path{{fill:none;stroke:{colour};stroke-width:1.8}}.c{n} circle{{fill:{colour}}}.k{n}{{fill:{colour}}}\n" for n, colour in enumerate(
     ("#0072b2", "#d55e00", "#008a64", "#b3558b", "#c28800", "#2f8fc4"))) + "</style>\n"
 
 
 def report(page, run):
-    charts = re.findall(r'<figcaption>([^<]*)</figcaption>(<svg class="chart" viewBox="0 0 336 232".*?</svg>)', page, re.S)
-    charts = [chart for chart in charts if chart[0] != "top5"][:6]  # of few classes it is 100 % always
+    charts = re.findall(r'<figcaption>([^<]*)</figcaption>(<svg class="chart" viewBox="0 0 336 232".*?</svg>)(.*?)</figure>', page, re.S)
+    charts = charts[:6]
     verdict = re.sub(r"<[^>]*>", " ", re.search(r'class="verdict">(.*?)</p>', page, re.S)[1]).split()
-    text = " ".join(verdict)
-    width, row = 1126, 290
-    height = 90 + row * -(-len(charts) // 3)
+    text = re.sub(r" ([:,.;])", r"\1", " ".join(verdict))
+    width = 1126
+    height = 90 + ROW * -(-len(charts) // 3)
     out = [SVG.format(w=width, h=height, label="Charts of the report of a run"), STYLE,
            f'<rect width="{width}" height="{height}" fill="#fff"/>\n<text x="20" y="34" class="h">{html.escape(run)}</text>\n'
            f'<text x="20" y="62">What limits the run: {text[:170]}{"..." if len(text) > 170 else ""}</text>\n']
-    for number, (caption, chart) in enumerate(charts):
-        x, y = 20 + 362 * (number % 3), 80 + row * (number // 3)
-        out.append(f'<rect x="{x}" y="{y}" width="352" height="{row - 12}" rx="8" fill="#f6f7f9"/>\n'
+    for number, (caption, chart, rest) in enumerate(charts):
+        x, y = 20 + CHART * (number % 3), 80 + ROW * (number // 3)
+        names = re.findall(r'<li><svg class="key (c\d).*?</svg>(.*?)</li>', rest, re.S)
+        legend = "&#160; ".join(f'<tspan class="k{kind[1]}">&#9632;</tspan> {re.sub("<[^>]*>", "", name)}' for kind, name in names)
+        out.append(f'<rect x="{x}" y="{y}" width="352" height="{ROW - 12}" rx="8" fill="#f6f7f9"/>\n'
                    f'<text x="{x + 12}" y="{y + 22}" class="t">{caption}</text>\n' +
-                   re.sub(r'class="chart"(.*?) width="\d+" height="\d+"', rf'x="{x + 8}" y="{y + 32}" width="336" height="232"\1', chart, count=1) + "\n")
+                   re.sub(r'class="chart"(.*?) width="\d+" height="\d+"', rf'x="{x + 8}" y="{y + 32}" width="336" height="232"\1', chart, count=1) +
+                   f'\n<text x="{x + 12}" y="{y + ROW - 24}" style="font-size:12.5px">{legend}</text>\n')
     return "".join(out) + "</svg>\n"
 
 
@@ -94,21 +100,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", required=True)
     parser.add_argument("--data-dir", required=True, help="a folder called photos looks best")
-    parser.add_argument("--epochs", default="12")
+    parser.add_argument("--epochs", default="6")
     options = parser.parse_args()
     data = pathlib.Path(options.data_dir).resolve()
     os.environ["PATH"] = f"{pathlib.Path(options.train).resolve().parent}:{os.environ['PATH']}"
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         os.symlink(data, data.name)
-        short = ["--data-dir", data.name, "--epochs", "2", "--threads", "1"]
-        screen = terminal("train " + " ".join(short), shown(["train", *short]))
-        run = f"runs/{data.name}-long"
-        subprocess.run(["train", "--data-dir", data.name, "--epochs", options.epochs, "--threads", "1", "--run-dir", run, "--quiet", "--report"],
-                       check=True)
+        words = ["--data-dir", data.name, "--val-fraction", "0.1", "--epochs", options.epochs]
+        screen = terminal("train " + " ".join(words), shown(["train", *words]))
+        run = f"runs/{data.name}"
+        subprocess.run(["train", "runs", "--html", run], check=True)
         page = pathlib.Path(run, "report.html").read_text(encoding="utf-8")
         (ROOT / "docs/terminal.svg").write_text(screen, encoding="utf-8")
-        (ROOT / "docs/report.svg").write_text(report(page, f"runs/{data.name}"), encoding="utf-8")
+        (ROOT / "docs/report.svg").write_text(report(page, run), encoding="utf-8")
 
 
 if __name__ == "__main__":

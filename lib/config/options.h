@@ -80,6 +80,7 @@ inline constexpr const char* kNearDuplicates = "near-duplicates";
 inline constexpr int64_t kUnlimitedBad = 1'000'000'000;
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
+enum class Interpolation { bilinear, bicubic, lanczos };
 enum class AugmentInterpolation { nearest, bilinear };
 enum class OptimizerKind { sgd, adam, adamw, rmsprop, nadam, lion, lamb, muon };
 enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial, cosine_restarts, wsd, plateau };
@@ -229,6 +230,7 @@ struct AugmentOptionsOf {
   double mixup_switch_prob = 0.5;  ///< of CutMix where both are on
   EvalCrop eval_crop = EvalCrop::center;
   Pick<double> crop_pct{};  ///< share of the resized short side that the centre crop keeps
+  Interpolation interpolation = Interpolation::bilinear;  ///< filter of every resize, in training and evaluation
 };
 using AugmentOptions = AugmentOptionsOf<Auto>;
 using ResolvedAugmentOptions = AugmentOptionsOf<Plain>;

@@ -100,15 +100,13 @@ void check_data_dir(const config::DataOptions& options) {
 std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
   const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
   if (!has_train && has_class_folders(options) && !has_no_val_split(options)) {
-    throw core::Error(
-        core::ErrorKind::no_input,
-        core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
-                     core::printable(options.train_split)),
-        found_text(options.data_dir) + lists_text(options) +
-            "if they are class folders, hold a part out with --val-fraction 0.1 (or train on all with --val-split "
-            "none); if one of them is the "
-            "training split, name it with --train-split\n" +
-            expected_data_tree(options));
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
+                                   core::printable(options.train_split)),
+                      "if they are class folders, add --val-fraction 0.1 (or --val-split none, to train on all); if "
+                      "one of them is the "
+                      "training split, name it with --train-split\n" +
+                          found_text(options.data_dir) + lists_text(options) + expected_data_tree(options));
   }
   if (has_train && !has_videos && folders_in(options.data_dir + "/" + options.train_split).empty()) {
     throw core::Error(core::ErrorKind::data,

@@ -9,10 +9,10 @@
 
 namespace stoker::kernels {
 
-/// Weights are in units of 2^-kWeightBits: sums of 8-bit pixels times weights that add up to 1 fit 32 bits with sign
-/// and a margin for rounding.
+/// Weights are in units of 2^-kWeightBits: sums of 8-bit pixels times weights that add up to 1, and whose sizes add up
+/// to less than 2, fit 32 bits with sign.
 inline constexpr int kWeightBits = 22;
-/// A weight is high * 2^kLowWeightBits + low, for multiplying pairs of 16-bit numbers.
+/// A weight is high * 2^kLowWeightBits + low, low at least 0, for multiplying pairs of 16-bit numbers.
 inline constexpr int kLowWeightBits = 11;
 
 /// The taps of an axis two by two. The halves of the weights of taps 2 k and 2 k + 1 share a number, the even tap

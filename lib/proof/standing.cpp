@@ -182,10 +182,11 @@ void follow(const std::string& json) {
 std::string summary_text(const Standing& standing) {
   if (standing.was_off) return "not proven: --prove-backend off";
   if (!standing.unproven.empty()) return "not proven: " + standing.unproven;
-  std::string text = standing.operations > 0
-                         ? format("{} proven right", core::counted(standing.operations, "operation"))
-                         : "proven right";
-  text += standing.was_kept ? " by an earlier start" : format(" in {}", core::duration_text(standing.seconds));
+  std::string text = standing.operations > 0 ? format("{} agree", core::counted(standing.operations, "operation"))
+                                             : "operations agree";
+  text += " with double-precision loops, ";
+  text += standing.was_kept ? "checked at an earlier start"
+                            : format("checked in {}", core::duration_text(standing.seconds));
   if (standing.untried > 0) text += format(", {} not tried", standing.untried);
   const std::string remedy = text_of(standing.remedy);
   return remedy.empty() ? text : text + "; " + remedy;

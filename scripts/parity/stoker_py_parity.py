@@ -232,7 +232,8 @@ def main():
             case(network, ["--model", network, "--img-size", "32", *begin(network)])
         small = ["--model", "tiny_cnn", "--img-size", "32"]
         case("crop-pct 0.875, gray", [*small, "--crop-pct", "0.875", "--in-chans", "1"])
-        case("the whole image squeezed, mean and std", [*small, "--eval-crop", "none", "--mean", "0.4,0.5,0.6", "--std", "0.2,0.3,0.25"])
+        case("bicubic", [*small, "--interpolation", "bicubic"])
+        case("the whole image squeezed, lanczos, mean and std", [*small, "--interpolation", "lanczos", "--eval-crop", "none", "--mean", "0.4,0.5,0.6", "--std", "0.2,0.3,0.25"])
         case("averaged weights, mirrored as well", [*small, "--model-ema", "--tta", "hflip"])
         if HAS_TORCHVISION:
             case("resnet18 of one channel", ["--model", "resnet18", "--img-size", "32", "--in-chans", "1"])

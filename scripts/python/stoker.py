@@ -367,6 +367,7 @@ class Preprocessing:
         self.in_chans = int(options["in-chans"])
         self.centre = options["eval-crop"] == "center"
         self.crop_pct = float(options["crop-pct"])
+        self.filter = Image.Resampling[options.get("interpolation", "bilinear").upper()]
         self.mean = torch.tensor(options["mean"], dtype=torch.float32).reshape(-1, 1, 1)
         self.std = torch.tensor(options["std"], dtype=torch.float32).reshape(-1, 1, 1)
         value_range = options.get("input-range", "full")
@@ -409,7 +410,7 @@ class Preprocessing:
         image = self.opened(image)
         size, (left, top) = self.geometry(*(drawn_for or image.size))
         if size != image.size:
-            image = image.resize(size, Image.BILINEAR)
+            image = image.resize(size, self.filter)
         image = image.crop((left, top, left + self.side, top + self.side))
         pixels = np.asarray(image).reshape(self.side, self.side, self.in_chans)
         return self.normalised(torch.from_numpy(pixels.transpose(2, 0, 1).copy()))

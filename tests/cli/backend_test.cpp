@@ -38,10 +38,11 @@ class BackendTest : public ::testing::Test {
 TEST_F(BackendTest, TheSecondStartReadsWhatTheFirstHasProven) {
   const Ended first = trained("");
   EXPECT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_TRUE(has(first.out, "operations proven right in ")) << first.out;
+  EXPECT_TRUE(has(first.out, "operations agree with double-precision loops, checked in ")) << first.out;
   std::filesystem::remove_all(work_ / "run");
   const Ended second = trained("");
-  EXPECT_TRUE(has(second.out, "operations proven right by an earlier start")) << second.out;
+  EXPECT_TRUE(has(second.out, "operations agree with double-precision loops, checked at an earlier start"))
+      << second.out;
   EXPECT_TRUE(has(content_of_file(work_ / "run/metrics.jsonl"), "\"backend\":\"")) << second.err;
 }
 

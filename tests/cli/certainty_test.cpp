@@ -32,7 +32,7 @@ class CertaintyCommandTest : public ::testing::Test {
 
 TEST_F(CertaintyCommandTest, EvalPrintsIntervalsAndCalibration) {
   const std::string printed = eval({}).err;
-  EXPECT_NE(printed.find("\n95 %    loss "), std::string::npos) << printed;
+  EXPECT_NE(printed.find("\n95 % confidence intervals:  loss "), std::string::npos) << printed;
   EXPECT_NE(printed.find("  top1 "), std::string::npos) << printed;
   EXPECT_NE(printed.find("\ncalibration  mean confidence "), std::string::npos) << printed;
 }

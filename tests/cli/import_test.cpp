@@ -94,8 +94,11 @@ TEST_F(ImportTest, WeightsOfANameAreTheNewestOfTheCachesAndTheirDigestStaysWithT
       << none.err;
   const Ended published = train({"--model", "resnet50"}, 66);
   EXPECT_NE(published.err.find("IMAGENET1K_V2, 102.5 MB, SHA-256 11ad3fa62ca7"), std::string::npos) << published.err;
-  EXPECT_NE(published.err.find("curl -LO https://download.pytorch.org/models/resnet50-11ad3fa6.pth"),
-            std::string::npos);
+  EXPECT_NE(published.err.find("curl -L --create-dirs -o " + work_.path() +
+                               "/.cache/torch/hub/checkpoints/resnet50-11ad3fa6.pth "
+                               "https://download.pytorch.org/models/resnet50-11ad3fa6.pth"),
+            std::string::npos)
+      << published.err;
   const std::string cached = ".cache/torch/hub/checkpoints/small_cnn.safetensors";
   fs::create_directories(fs::path(work_ / cached).parent_path());
   fs::copy_file(work_ / weights_, work_ / cached);

@@ -38,7 +38,9 @@ const char* unit_text(engine::MetricUnit unit) {
   return unit == engine::MetricUnit::percent ? "%" : unit == engine::MetricUnit::degrees ? " degrees" : "";
 }
 
+/// A bootstrap whose resamples all give one value, as with hardly a sample wrong, has no interval.
 std::string interval_text(const statistics::Interval& interval, engine::MetricUnit unit) {
+  if (interval.low == interval.high) return "n/a";
   return format("{} to {}", number_text(interval.low, unit), number_text(interval.high, unit));
 }
 
@@ -109,8 +111,9 @@ std::string difference_line(const statistics::Comparison::Difference& metric, en
 
 std::vector<std::string> certainty_lines(const statistics::Certainty& certainty, const engine::EvalReport& report,
                                          const std::vector<std::string>& label_names) {
-  std::string intervals = format("{:.0f} %  ", 100 * certainty.settings.level);
+  std::string intervals = format("{:.0f} % confidence intervals:", 100 * certainty.settings.level);
   for (const statistics::MetricEstimate& metric : certainty.metrics) {
+    if (metric.name == "top5" && metric.value >= 100) continue;  // five classes or fewer
     const engine::MetricUnit unit = unit_of(report, metric.name);
     intervals += format("  {} {}{}", metric.name, interval_text(metric.interval, unit), unit_text(unit));
   }

@@ -246,7 +246,9 @@ void log_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine
   core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
   std::string figures =
       format("{} {}  loss {:.4f}", data::sample_noun(*loaded.source).several, report.images, report.loss);
-  for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
+  for (const engine::Metric& metric : report.metrics) {
+    if (metric.name != "top5" || metric.value < 100) figures += "  " + observe::metric_text(metric, 2);
+  }
   core::log_info("{}", figures);
   log_absent_classes(loaded);
   if (sureness.certainty.settings.resamples > 0) {

@@ -36,6 +36,7 @@ Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::
   record.frame_stride = data.frame_stride;
   record.crop = options.augment.eval_crop;
   record.crop_pct = options.augment.crop_pct;
+  record.interpolation = options.augment.interpolation;
   if (!record.taken_as_is) record.input_range = data.input_range;
   record.mean = data.mean;
   record.std = data.std;
@@ -65,6 +66,19 @@ DataFacts facts_of(const Preprocessing& record) {
 }
 
 namespace {
+
+const std::vector<std::pair<std::string, Interpolation>>& filters() {
+  static const std::vector<std::pair<std::string, Interpolation>> all = {
+      {"bilinear", Interpolation::bilinear}, {"bicubic", Interpolation::bicubic}, {"lanczos", Interpolation::lanczos}};
+  return all;
+}
+
+std::string filter_name(Interpolation interpolation) {
+  for (const auto& [name, value] : filters()) {
+    if (value == interpolation) return name;
+  }
+  return "";
+}
 
 /// Sets options through their rows, which check the ranges.
 class Setter {
@@ -127,6 +141,7 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
                                               std::to_string(record.frame_stride));
   setter.set(options.augment.eval_crop, record.crop == EvalCrop::center ? "center" : "none");
   setter.set(options.augment.crop_pct, number_text(record.crop_pct));
+  setter.set_choice(options.augment.interpolation, filters(), record.interpolation);
   setter.set(options.task.threshold, list_value_text(record.threshold));
   setter.set(options.task.temperature, number_text(record.temperature));
   if (!record.target_mean.empty()) setter.set(options.task.target_mean, list_value_text(record.target_mean));
@@ -143,8 +158,6 @@ namespace {
 using core::Json;
 
 constexpr int kVersion = 2;
-constexpr const char* kFilter = "bilinear";
-
 const char* channel_order(int64_t channels) { return channels == 3 ? "RGB" : channels == 1 ? "gray" : "as stored"; }
 
 const char* names_key(TaskKind task) { return is_numeric_task(task) ? "target_names" : "class_names"; }
@@ -301,7 +314,8 @@ Json to_json(const Preprocessing& record) {
     input["frame_sampling"] = record.frame_sampling == FrameSampling::uniform ? "uniform" : "stride";
     input["frame_stride"] = record.frame_stride;
   }
-  Json resize = {{"rule", centered ? "short-side" : "squash"}, {"filter", kFilter}, {"antialias", true}};
+  Json resize = {
+      {"rule", centered ? "short-side" : "squash"}, {"filter", filter_name(record.interpolation)}, {"antialias", true}};
   if (centered) resize["short_side"] = record.resized_short_side();
   Json json = {{"format", "stoker-preprocess"},
                {"version", version_of(record)},
@@ -328,7 +342,7 @@ Preprocessing preprocessing_from_json(const Json& json, const std::string& path)
     read_input(json.at("input"), reader, record);
     if (json.at("input").contains("range")) json.at("input").at("range").get_to(record.input_range);
     const Json& resize = json.at("resize");
-    reader.expect(resize, "filter", kFilter);
+    record.interpolation = reader.choice<Interpolation>(resize, "filter", filters());
     reader.expect(resize, "antialias", true);
     record.crop =
         reader.choice<EvalCrop>(json.at("crop"), "rule", {{"center", EvalCrop::center}, {"none", EvalCrop::none}});

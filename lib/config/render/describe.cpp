@@ -184,7 +184,7 @@ std::string render_short_help(const Table& table, const Commands& commands) {
       "Examples:\n"
       "  train --data-dir photos                   photos/train/CLASS/*.jpg, photos/val/CLASS/*.jpg\n"
       "  train --data-dir photos --val-fraction 0.1    photos/CLASS/*.jpg\n"
-      "  train --data-dir photos --model resnet18 --init-from resnet18.pth --epochs 20 --lr 0.01\n"
+      "  train --data-dir photos --model resnet18 --pretrained --epochs 20 --lr 0.01\n"
       "  train eval runs/photos\n"
       "  train predict runs/photos new/*.jpg\n\n"
       "Other commands, each with its own --help:\n";

@@ -54,6 +54,13 @@ void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
           "Share of the resized short side that the centre crop keeps; auto is 1 below 64 pixels, else 0.875. Set it "
           "to what pretrained weights were evaluated with.")
       .used_in_inference();
+  d.add("interpolation", o.interpolation, choice_codec<Interpolation>("bilinear bicubic lanczos"))
+      .help(
+          "Antialiased filter that resizes images, with Pillow's bits. Set it to what pretrained weights were "
+          "evaluated "
+          "with: bicubic for most of timm's.")
+      .value_in_older_runs("bilinear")
+      .used_in_inference();
 }
 
 constexpr double kStrengths = 30;  // of RandAugment in torchvision; timm counts to 10

@@ -55,6 +55,8 @@ const std::vector<ForeignOption>& timm_keys() {
                                   {"grayscale-prob", "grayscale"},
                                   {"initial-checkpoint", "init-from"},
                                   {"input-size", "@input-size"},
+                                  {"interpolation", "bilinear|bicubic|lanczos=interpolation:*",
+                                   "images are resized by bilinear, bicubic or lanczos"},
                                   {"lr-base", "@lr"},
                                   {"lr-base-scale", ""},
                                   {"lr-base-size", ""},
@@ -101,7 +103,7 @@ const std::vector<ForeignOption>& timm_keys() {
            "-="),
       "",
       "amp-impl apex-amp dataset-download dataset-trust-remote-code device-modules dist-bn fast-norm fuser "
-      "input-img-mode input-key interpolation local-rank log-wandb lr-cycle-decay lr-noise-pct lr-noise-std "
+      "input-img-mode input-key local-rank log-wandb lr-cycle-decay lr-noise-pct lr-noise-std "
       "model-ema-force-cpu native-amp no-ddp-bb no-prefetcher no-resume-opt recovery-interval remode "
       "save-images sched-on-updates synchronize-step target-key torchcompile torchcompile-mode torchscript "
       "train-interpolation use-multi-epochs-loader wandb-project wandb-resume-id wandb-tags worker-seeding",

@@ -67,10 +67,45 @@ namespace {
 
 constexpr int kLeastHeldRows = 64;  // so that moving them is rare; 43 kB at 224 pixels
 
+double support_of(config::Interpolation filter) {
+  switch (filter) {
+    case config::Interpolation::bilinear: return 1;
+    case config::Interpolation::bicubic: return 2;
+    case config::Interpolation::lanczos: return 3;
+  }
+  return 1;
+}
+
+double sinc(double x) {
+  if (x == 0) return 1;
+  x *= M_PI;
+  return std::sin(x) / x;
+}
+
+/// A filter at `x` in pixels of the smaller image; 0 beyond its support.
+double filter_at(config::Interpolation filter, double x) {
+  const double distance = std::abs(x);
+  switch (filter) {
+    case config::Interpolation::bilinear: return distance < 1 ? 1 - distance : 0;
+    case config::Interpolation::bicubic: {
+      constexpr double kA = -0.5;
+      if (distance < 1) return ((kA + 2) * distance - (kA + 3)) * distance * distance + 1;
+      return distance < 2 ? (((distance - 5) * distance + 8) * distance - 4) * kA : 0;
+    }
+    case config::Interpolation::lanczos: return -3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0;
+  }
+  return 0;
+}
+
+int32_t rounded_weight(double weight) {
+  return static_cast<int32_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << kWeightBits));
+}
+
 /// Weights for outputs window..window+outputs of an axis resized from `in` to `resized` pixels.
-void compute_axis(int in, int resized, int window, int outputs, bool mirror, AxisWeights& axis) {
+void compute_axis(config::Interpolation filter, int in, int resized, int window, int outputs, bool mirror,
+                  AxisWeights& axis) {
   const double scale = static_cast<double>(in) / resized;
-  const double radius = std::max(scale, 1.0);
+  const double widened = std::max(scale, 1.0), radius = support_of(filter) * widened;
   axis.stride = 2 * static_cast<int>(std::ceil(radius)) + 1;
   axis.most_taps = 0;
   axis.first.resize(static_cast<size_t>(outputs));
@@ -83,18 +118,22 @@ void compute_axis(int in, int resized, int window, int outputs, bool mirror, Axi
     const int count = std::min(in, static_cast<int>(center + radius + 0.5)) - first;
     double total = 0;
     for (int t = 0; t < count; ++t) {
-      const double distance = std::abs((first + t - center + 0.5) / radius);
-      exact[static_cast<size_t>(t)] = distance < 1 ? 1 - distance : 0;
+      exact[static_cast<size_t>(t)] = filter_at(filter, (first + t - center + 0.5) * (1 / widened));
       total += exact[static_cast<size_t>(t)];
     }
     int32_t* const weights = axis.weights.data() + static_cast<int64_t>(i) * axis.stride;
     for (int t = 0; t < count; ++t) {
-      weights[t] = static_cast<int32_t>(0.5 + exact[static_cast<size_t>(t)] / total * (1 << kWeightBits));
+      weights[t] = rounded_weight(exact[static_cast<size_t>(t)] / total);
     }
     axis.first[static_cast<size_t>(i)] = first;
     axis.count[static_cast<size_t>(i)] = count;
     axis.most_taps = std::max(axis.most_taps, count);
   }
+}
+
+/// Two numbers of 16 bits with sign in one, `below` in the lower half.
+int32_t halves(int32_t below, int32_t above) {
+  return static_cast<int32_t>((static_cast<uint32_t>(below) & 0xFFFF) | static_cast<uint32_t>(above) << 16);
 }
 
 void pair_weights(const AxisWeights& axis, PairedWeights& paired) {
@@ -108,8 +147,8 @@ void pair_weights(const AxisWeights& axis, PairedWeights& paired) {
     const int32_t* const weights = axis.weights.data() + static_cast<int64_t>(i) * axis.stride;
     for (int t = 0; t < 2 * paired.pairs; t += 2) {
       const int32_t even = t < axis.count[i] ? weights[t] : 0, odd = t + 1 < axis.count[i] ? weights[t + 1] : 0;
-      *out++ = even >> kernels::kLowWeightBits | odd >> kernels::kLowWeightBits << 16;
-      *out++ = (even & kLowMask) | (odd & kLowMask) << 16;
+      *out++ = halves(even >> kernels::kLowWeightBits, odd >> kernels::kLowWeightBits);
+      *out++ = halves(even & kLowMask, odd & kLowMask);
     }
   }
 }
@@ -118,8 +157,10 @@ void pair_weights(const AxisWeights& axis, PairedWeights& paired) {
 
 RowResampler::RowResampler(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, bool use_simd)
     : task_(task), scratch_(scratch), out_(out), use_simd_(use_simd && task.channels == 3 && kernels::has_avx2()) {
-  compute_axis(task.source_width, task.resized_width, task.window_left, task.out_width, task.mirror, scratch.columns);
-  compute_axis(task.source_height, task.resized_height, task.window_top, task.out_height, false, scratch.rows);
+  compute_axis(task.filter, task.source_width, task.resized_width, task.window_left, task.out_width, task.mirror,
+               scratch.columns);
+  compute_axis(task.filter, task.source_height, task.resized_height, task.window_top, task.out_height, false,
+               scratch.rows);
   first_row_ = scratch.rows.first.front();
   end_row_ = scratch.rows.first.back() + scratch.rows.count.back();
   if (use_simd_) {

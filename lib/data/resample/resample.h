@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Antialiased bilinear resizing of uint8 pixels in integer arithmetic, windowed and mirrored on the way out; of a
+// Antialiased resizing of uint8 pixels in integer arithmetic, windowed and mirrored on the way out; of a
 // whole image, or of rows as they come.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "config/options.h"
 #include "data/image/decode.h"
 #include "data/storage/scratch.h"
 #include "kernels/resample_rows_avx2.h"
@@ -26,6 +27,7 @@ struct ResampleTask {
   int window_left = 0, window_top = 0;
   int out_width = 0, out_height = 0;
   bool mirror = false;
+  config::Interpolation filter = config::Interpolation::bilinear;
 };
 
 /// Taps of one axis. Output i is the sum over t < count[i] of source[first[i] + t] * weights[i * stride + t],
@@ -51,8 +53,9 @@ struct ResampleScratch {
 };
 
 /// Resizes rows of a source as they come, top to bottom, and holds only those that outputs still need.
-/// Triangle filter of radius max(scale, 1), weights computed in double, normalised, rounded to 22 bits: the same bits
-/// as Pillow's Image.resize(BILINEAR) and, with it, torchvision's antialiased resize of PIL images.
+/// The filter (a triangle of radius 1; the cubic convolution of Keys 1981 with a = -0.5, radius 2; a windowed sinc of
+/// radius 3) is widened by max(scale, 1), its weights computed in double, normalised, rounded to 22 bits: the same bits
+/// as Pillow's Image.resize(BILINEAR, BICUBIC, LANCZOS) and, with it, torchvision's antialiased resize of PIL images.
 class RowResampler {
  public:
   /// Vectors run along this many rows side by side.

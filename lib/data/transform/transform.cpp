@@ -180,6 +180,7 @@ TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
   plan.shape.views = fixed.views;
   plan.eval_crop = augment.eval_crop;
   plan.crop_pct = augment.crop_pct;
+  plan.interpolation = augment.interpolation;
   if (!training) return plan;
   plan.train_crop = augment.train_crop;
   plan.scale_min = augment.scale_min;
@@ -235,6 +236,7 @@ ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geom
   task.out_width = plan.out_width();
   task.out_height = plan.out_height();
   task.mirror = geometry.flip;
+  task.filter = plan.interpolation;
   return task;
 }
 

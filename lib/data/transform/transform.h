@@ -36,6 +36,7 @@ struct TransformPlan {
   MaskPlan masks;            ///< what comes last; training only
   config::EvalCrop eval_crop = config::EvalCrop::center;
   double crop_pct = 1;
+  config::Interpolation interpolation = config::Interpolation::bilinear;
   ClipPlan clip;  ///< which frames, where a sample is taken from several
   TargetRule target_rule;
   int channels() const { return static_cast<int>(shape.channels); }
@@ -76,7 +77,7 @@ struct TransformScratch {
 /// The resize of a geometry, without its source.
 ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geometry);
 
-/// Writes an image of the plan's height, width and channels, HWC bytes, to `row`. Resizing is antialiased bilinear as
+/// Writes an image of the plan's height, width and channels, HWC bytes, to `row`. Resizing is antialiased as
 /// Pillow and torchvision (antialias=True) do it, in integer arithmetic: the same bits on every machine.
 void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
                     const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row);

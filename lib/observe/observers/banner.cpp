@@ -26,8 +26,9 @@ std::vector<std::string> model_lines(const BannerFacts& facts) {
 std::vector<std::string> batch_lines(const BannerFacts& facts) {
   const int64_t images = facts.batch_size * facts.accumulation * facts.replicas;
   if (facts.replicas == 1) {
-    return {format("batch     {} {} per device x {} accumulation x 1 device = {} per update", facts.batch_size,
-                   facts.items, facts.accumulation, images)};
+    const bool is_more = facts.train_images > 0 && images > facts.train_images;
+    return {format("batch     {} {} per device x {} accumulation x 1 device{}{} per update", facts.batch_size,
+                   facts.items, facts.accumulation, is_more ? ": all " : " = ", is_more ? facts.train_images : images)};
   }
   const bool is_power_of_two = (facts.replicas & (facts.replicas - 1)) == 0;
   const int64_t of_each = facts.replicas / facts.ranks;
@@ -49,9 +50,9 @@ std::vector<std::string> batch_lines(const BannerFacts& facts) {
 /// --max-updates is not a length of the schedule.
 std::vector<std::string> length_lines(const BannerFacts& facts) {
   const int64_t planned = facts.epochs * facts.updates_per_epoch;
-  std::vector<std::string> lines = {format("length    {} epoch{} x {} updates = {} updates", facts.epochs,
-                                           facts.epochs == 1 ? "" : "s", count_text(facts.updates_per_epoch),
-                                           count_text(planned))};
+  std::vector<std::string> lines = {format("length    {} x {} = {}", core::counted(facts.epochs, "epoch"),
+                                           core::counted(facts.updates_per_epoch, "update"),
+                                           core::counted(planned, "update"))};
   if (facts.max_updates > 0 && facts.total_updates < planned) {
     lines.push_back(format("          stops after {} of {} updates; the schedule spans all of them",
                            count_text(facts.total_updates), count_text(planned)));

@@ -104,7 +104,7 @@ std::vector<std::string> lint_options(const config::Configuration& given, const 
     }
   }
   if (options.loader.batch_size > facts.train_images) {
-    warnings.push_back(format("--batch-size {} is more than the {} training samples: an update has all of them",
+    warnings.push_back(format("--batch-size {} is more than the {} training samples: each update uses all of them",
                               options.loader.batch_size, facts.train_images));
   }
   const std::string warning = datasets.has_validation ? metric_warning(options, *datasets.val) : "";

@@ -158,12 +158,14 @@ namespace {
                 : format("no weights of {}{}", printable(name), name == network ? "" : " that fit " + network);
   if (!is_folder) message += format("; looked into {}", folders.empty() ? "no folder: HOME is not set" : folders);
   for (const std::string& file : passed_over) message += "\n  passed over " + file;
-  const std::vector<std::string> ways = is_folder ? std::vector<std::string>() : ways_to_fetch(name, network);
+  std::string folder = local.folders.empty() ? "" : local.folders[0];
+  folder = folder.substr(0, folder.rfind(" (absent)"));
+  const std::vector<std::string> ways = is_folder ? std::vector<std::string>() : ways_to_fetch(name, network, folder);
   std::string hint = "name a file, a folder or a run of train; train list weights prints where networks have some";
   if (!ways.empty()) {
-    hint = "nothing is downloaded here; fetch one elsewhere and put it into ";
-    const std::string folder = local.folders.empty() ? "$STOKER_WEIGHTS" : local.folders[0];
-    hint += folder.substr(0, folder.rfind(" (absent)")) + ", or name it:";
+    hint = ways.size() == 1 ? "nothing is downloaded unasked: run this command"
+                            : "nothing is downloaded unasked: run one of these commands";
+    hint += ", then this one again (or name a file that you have with --init-from):";
     for (const std::string& way : ways) hint += "\n    " + way;
   }
   throw core::Error(core::ErrorKind::no_input, message, hint);

@@ -338,17 +338,23 @@ std::string hash_in_name(const std::string& path) {
   return digits.size() >= kFewest && has_letter && is_hex(digits) ? digits : "";
 }
 
-std::string way_to_fetch(const Published& row) {
+std::string command_of(const std::string& folder, const std::string& file, const std::string& address) {
+  return format("curl -L --create-dirs -o {}{}{} {}", folder, folder.empty() ? "" : "/", file, address);
+}
+
+std::string command_of_repository(const std::string& folder, const std::string& repository) {
+  return command_of(folder, last_part(repository) + "/model.safetensors",
+                    kHub + repository + "/resolve/main/model.safetensors");
+}
+
+std::string way_to_fetch(const Published& row, const std::string& folder) {
   const std::string file = row.file;
-  if (begins_with(file, "timm/")) {
-    return format("timm's {}: curl -L --create-dirs -o {}/model.safetensors {}{}/resolve/main/model.safetensors",
-                  row.name, last_part(file), kHub, file);
-  }
+  if (begins_with(file, "timm/")) return format("timm's {}: {}", row.name, command_of_repository(folder, file));
   const std::string address = begins_with(file, "https:") ? file : kTorchvision + file;
   std::string text = row.name;
   if (row.mebibytes > 0) text += ", " + core::bytes_text(row.mebibytes * (1 << 20));
-  return format("{}, SHA-256 {}{}: curl -LO {}", text, row.sha256, std::string(row.sha256).size() < 64 ? "..." : "",
-                address);
+  return format("{}, SHA-256 {}{}: {}", text, row.sha256, std::string(row.sha256).size() < 64 ? "..." : "",
+                command_of(folder, last_part(address), address));
 }
 
 }  // namespace
@@ -390,25 +396,24 @@ std::string mismatch_of_name(const std::string& path, const std::string& sha256)
                 sha256.substr(0, 8), expected.substr(0, 8));
 }
 
-std::vector<std::string> ways_to_fetch(const std::string& name, const std::string& network) {
+std::vector<std::string> ways_to_fetch(const std::string& name, const std::string& network, const std::string& folder) {
   const std::string asked = without_hub(name);
   std::vector<std::string> ways;
   for (const Published& row : kPublished) {
     const bool is_it = row.network == network || is_called(asked, row.network);
     const bool is_other = row.network == network && std::string(row.name) != asked && begins_with(asked, "IMAGENET1K");
-    if (is_it && !is_other) ways.push_back(way_to_fetch(row));
+    if (is_it && !is_other) ways.push_back(way_to_fetch(row, folder));
   }
   const size_t dot = asked.find('.'), slash = asked.find('/');
   const bool is_tag = dot != std::string::npos && slash == std::string::npos && !ends_as_weights(asked);
   if (!is_tag && slash == std::string::npos) return ways;
   const std::string repository = is_tag ? "timm/" + asked : asked;
-  return {format("curl -L --create-dirs -o {}/model.safetensors {}{}/resolve/main/model.safetensors",
-                 last_part(repository), kHub, repository)};
+  return {command_of_repository(folder, repository)};
 }
 
 std::vector<std::string> all_published_weights() {
   std::vector<std::string> lines;
-  for (const Published& row : kPublished) lines.push_back(format("{}: {}", row.network, way_to_fetch(row)));
+  for (const Published& row : kPublished) lines.push_back(format("{}: {}", row.network, way_to_fetch(row, "")));
   return lines;
 }
 

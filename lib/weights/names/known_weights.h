@@ -31,8 +31,9 @@ bool ends_as_weights(const std::string& name);  ///< .pth, .safetensors and so o
 std::string mismatch_of_name(const std::string& path, const std::string& sha256);
 
 /// How the weights of a name or network are fetched on another machine, a line for each that is published: address,
-/// size, SHA-256 as far as public sources give it, and the command.
-std::vector<std::string> ways_to_fetch(const std::string& name, const std::string& network);
+/// size, SHA-256 as far as public sources give it, and the command, which puts them into `folder` ("": the working
+/// one).
+std::vector<std::string> ways_to_fetch(const std::string& name, const std::string& network, const std::string& folder);
 /// The same for every network that has published weights: `train list weights`.
 std::vector<std::string> all_published_weights();
 

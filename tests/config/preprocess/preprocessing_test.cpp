@@ -52,7 +52,8 @@ TEST(PreprocessingTest, TheShortSideIsExactWhereTheQuotientIs) {
 TEST(PreprocessingTest, ReadsBackWhatItWrote) {
   const std::vector<Preprocessing> records = {
       photos(),
-      preprocessing_of(options_of({"--eval-crop", "none", "--img-size", "64"}), {"a"}, {8, 0, 0, 0, "uint8"}),
+      preprocessing_of(options_of({"--eval-crop", "none", "--img-size", "64", "--interpolation", "lanczos"}), {"a"},
+                       {8, 0, 0, 0, "uint8"}),
       preprocessing_of(options_of({"--task", "binary", "--threshold", "0.3"}, {2, 1, 64, 64, 100}), {"no", "yes"}, {}),
       preprocessing_of(
           options_of({"--task", "regression", "--target-mean", "3.25", "--target-scale", "0.7"}, {1, 1, 64, 64, 100}),
@@ -60,6 +61,7 @@ TEST(PreprocessingTest, ReadsBackWhatItWrote) {
       preprocessing_of(options_of({"--task", "head-pose", "--pose-head", "binned,33"}), {"yaw", "pitch", "roll"}, {}),
       preprocessing_of(options_of({}), {"real", "fake"}, {8, 0, 0, 0, "uint8", 2})};
   EXPECT_EQ(again(records[5]).views, 2);
+  EXPECT_EQ(to_json(records[1]).at("resize").at("filter"), "lanczos");
   for (const Preprocessing& record : records) EXPECT_EQ(to_json(again(record)), to_json(record));
   EXPECT_EQ(again(records[2]).threshold, std::vector<double>({0.3}));
   EXPECT_EQ(again(records[3]).target_scale, std::vector<double>({0.7}));
@@ -88,6 +90,7 @@ TEST(PreprocessingTest, ATemperatureAndThresholdsOfLabelsAreOfVersion2) {
 TEST(PreprocessingTest, DecidesOptionsButNotOverFlags) {
   Preprocessing record = photos();
   record.std = {0.5, 0.25, 0.125};
+  record.interpolation = Interpolation::bicubic;
   Configuration configuration;
   take_over(record, "p.json", configuration);
   fixtures::parse_words({"--img-size", "96"}, configuration, "predict");
@@ -95,6 +98,7 @@ TEST(PreprocessingTest, DecidesOptionsButNotOverFlags) {
   EXPECT_EQ(options.data.mean.value(), std::vector<double>({0.1, 0.2, 0.3}));
   EXPECT_EQ(options.data.std.value(), record.std);
   EXPECT_EQ(options.augment.crop_pct.value(), 0.9);
+  EXPECT_EQ(options.augment.interpolation, Interpolation::bicubic);
   EXPECT_EQ(options.data.num_classes.value(), 4);
   EXPECT_EQ(options.data.img_size.value(), 96);
 }
@@ -121,7 +125,7 @@ TEST(PreprocessingTest, RefusesWhatItDoesNotSupportWithPathAndKey) {
   refused("/format", "other", "format");
   refused("/task", "juggling", "task is 'juggling'");
   refused("/resize/short_side", 300, "short_side is 300");
-  refused("/resize/filter", "lanczos", "filter is \"lanczos\"");
+  refused("/resize/filter", "nearest", "filter is 'nearest'");
   refused("/resize/antialias", false, "antialias");
   refused("/input/channel_order", "BGR", "channel_order is \"BGR\"");
   refused("/input/height", 0, "height is 0");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden numbers are those of Pillow 9.4: Image.crop(box).resize(size, BILINEAR) of the same pattern.
+// Golden numbers are those of Pillow 9.4: Image.crop(box).resize(size, filter) of the same pattern.
 #include "data/resample/resample.h"
 
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@ struct ResampleCase {
   int width, height, channels;   // of the pattern
   int left, top, right, bottom;  // box
   int to_width, to_height;
+  config::Interpolation filter = config::Interpolation::bilinear;
 };
 
 Bytes resampled(const ResampleCase& c, bool mirror = false, int window_left = 0, int window_top = 0, int out_width = 0,
@@ -31,6 +32,7 @@ Bytes resampled(const ResampleCase& c, bool mirror = false, int window_left = 0,
   task.out_width = out_width > 0 ? out_width : c.to_width;
   task.out_height = out_height > 0 ? out_height : c.to_height;
   task.mirror = mirror;
+  task.filter = c.filter;
   Bytes out(static_cast<size_t>(task.out_width) * static_cast<size_t>(task.out_height * c.channels));
   ResampleScratch scratch;
   resample(task, scratch, out.data());
@@ -57,6 +59,47 @@ TEST(ResampleTest, BoxesOfAPhotographGiveThePixelsOfPillow) {
   EXPECT_EQ(digest_of(resampled({1000, 700, 3, 3, 5, 998, 699, 32, 32})), 532784738u);
 }
 
+TEST(ResampleTest, BicubicAndLanczosGiveThePixelsOfPillow) {
+  struct Golden {
+    ResampleCase part;
+    uint32_t bicubic, lanczos;
+  };
+  for (const Golden& golden : {Golden{{500, 375, 3, 31, 17, 431, 317, 224, 224}, 1284213414u, 746314606u},
+                               Golden{{60, 45, 3, 0, 0, 60, 45, 224, 224}, 730503572u, 3577388406u},
+                               Golden{{500, 375, 1, 0, 0, 500, 375, 224, 224}, 787669539u, 3640596726u},
+                               Golden{{1000, 700, 3, 3, 5, 998, 699, 32, 32}, 901856668u, 348467840u},
+                               Golden{{223, 500, 3, 0, 0, 223, 500, 224, 224}, 1746330679u, 2032901507u}}) {
+    ResampleCase part = golden.part;
+    part.filter = config::Interpolation::bicubic;
+    EXPECT_EQ(digest_of(resampled(part)), golden.bicubic) << part.width;
+    part.filter = config::Interpolation::lanczos;
+    EXPECT_EQ(digest_of(resampled(part)), golden.lanczos) << part.width;
+  }
+}
+
+TEST(ResampleTest, OvershootsAreCutAtBlackAndWhite) {
+  Bytes edge(32 * 8 * 3, 0);
+  for (size_t i = 0; i < edge.size(); ++i) edge[i] = i / 3 % 32 < 16 ? 0 : 255;
+  for (const auto filter : {config::Interpolation::bicubic, config::Interpolation::lanczos}) {
+    ResampleTask task;
+    task.source = edge.data();
+    task.channels = 3;
+    task.source_stride = 32 * 3;
+    task.source_width = 32;
+    task.source_height = 8;
+    task.resized_width = task.out_width = 50;
+    task.resized_height = task.out_height = 12;
+    task.filter = filter;
+    Bytes vectorised(50 * 12 * 3), plain(vectorised.size());
+    ResampleScratch scratch;
+    resample(task, scratch, vectorised.data());
+    resample(task, scratch, plain.data(), /*use_simd=*/false);
+    EXPECT_EQ(vectorised, plain);
+    EXPECT_EQ(plain[3 * 23], 0) << "the dark side of the edge, where sums are below 0";
+    EXPECT_EQ(plain[3 * 26], 255) << "the light side, where they are above 255";
+  }
+}
+
 TEST(ResampleTest, AnAxisThatKeepsItsSizeIsCopied) {
   EXPECT_EQ(digest_of(resampled({223, 500, 3, 0, 0, 223, 500, 224, 224})), 1308426292u);
   EXPECT_EQ(digest_of(resampled({224, 500, 3, 0, 0, 224, 500, 224, 224})), 3744594061u);
@@ -72,7 +115,10 @@ TEST(ResampleTest, AWindowIsTheSamePartOfTheWhole) {
 
 TEST(ResampleTest, VectorCodeGivesTheSameBits) {
   const Bytes pixels = pattern_pixels(301, 203, 3);
-  for (const int channels : {1, 3}) {
+  for (const auto& [channels, filter] : {std::pair{1, config::Interpolation::bilinear},
+                                         {3, config::Interpolation::bilinear},
+                                         {3, config::Interpolation::bicubic},
+                                         {3, config::Interpolation::lanczos}}) {
     for (const int to : {1, 7, 33, 203, 224, 500}) {
       for (const int rows : {1, 3, 4, 9, 203}) {
         ResampleTask task;
@@ -84,6 +130,7 @@ TEST(ResampleTest, VectorCodeGivesTheSameBits) {
         task.resized_width = task.out_width = to;
         task.resized_height = task.out_height = to + 2;
         task.mirror = to % 2 == 1;
+        task.filter = filter;
         Bytes vectorised(static_cast<size_t>(to * (to + 2) * channels)), plain(vectorised.size());
         ResampleScratch scratch;
         resample(task, scratch, vectorised.data());

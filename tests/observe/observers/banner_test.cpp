@@ -67,6 +67,15 @@ TEST(BannerTest, TheBatchOfManyProcessesFits80Columns) {
   for (const std::string& line : banner_lines(many)) EXPECT_LE(line.size(), 80u) << line;
 }
 
+TEST(BannerTest, ABatchOfMoreThanThereAreHasThemAll) {
+  BannerFacts few = facts();
+  few.batch_size = 64;
+  few.train_images = 54;
+  EXPECT_NE(joined(banner_lines(few)).find("x 1 accumulation x 1 device: all 54 per update\n"), std::string::npos);
+  few.train_images = 64;
+  EXPECT_NE(joined(banner_lines(few)).find("x 1 accumulation x 1 device = 64 per update\n"), std::string::npos);
+}
+
 TEST(BannerTest, ALimitOfUpdatesIsNoFactorOfTheLength) {
   BannerFacts limited = facts();
   limited.epochs = 10;

@@ -120,12 +120,13 @@ TEST_F(KnownWeightsTest, TheDigitsOfANameMustBeThoseOfTheContent) {
 TEST_F(KnownWeightsTest, EveryNetworkOfOtherLibrariesHasAWayToFetchItsWeights) {
   for (const std::string& name : model::model_names()) {
     const bool is_own = name.find("_cnn") != std::string::npos || name == "resnet9" || name == "two_stream_convlstm";
-    EXPECT_EQ(ways_to_fetch(name, name).empty(), is_own) << name;
+    EXPECT_EQ(ways_to_fetch(name, name, "").empty(), is_own) << name;
   }
-  EXPECT_EQ(ways_to_fetch("IMAGENET1K_V2", "resnet50"),
+  EXPECT_EQ(ways_to_fetch("IMAGENET1K_V2", "resnet50", "cache"),
             Names{"IMAGENET1K_V2, 102.5 MB, SHA-256 11ad3fa62ca79e40addfd354a8ec4b7c75143b3038b8d2a807fbc68deab379ca: "
-                  "curl -LO https://download.pytorch.org/models/resnet50-11ad3fa6.pth"});
-  EXPECT_EQ(ways_to_fetch("resnet50.a1h_in1k", "resnet50"),
+                  "curl -L --create-dirs -o cache/resnet50-11ad3fa6.pth "
+                  "https://download.pytorch.org/models/resnet50-11ad3fa6.pth"});
+  EXPECT_EQ(ways_to_fetch("resnet50.a1h_in1k", "resnet50", ""),
             Names{"curl -L --create-dirs -o resnet50.a1h_in1k/model.safetensors "
                   "https://huggingface.co/timm/resnet50.a1h_in1k/resolve/main/model.safetensors"});
 }
