@@ -43,7 +43,7 @@ MODULES = {
     "data/resample": "kernels data/storage data/image",
     "data/transform": "core* config kernels data data/image* data/resample",
     "data/dataset": "core* config data data/storage data/container data/bands",
-    "data/arrays": "core* data data/storage data/archive",
+    "data/arrays": "core* data data/storage data/archive data/image/pixels",
     "data/shard": "core* data data/storage data/container data/image",
     "data/pack": "core* config data data/container data/image* data/resample data/shard",
     "data/cache": "core* config data data/image",

@@ -165,16 +165,17 @@ bool has_root_classes(const config::DataOptions& options) {
 
 // Words with blanks between them.
 constexpr char kTrainLists[] =
-    "annotations/trainval.txt annotations/list.txt meta/train.txt train_labels train-labels trainLabels train_list "
+    "annotations/trainval.txt annotations/list.txt meta/train.txt labels/train1.txt images_variant_train.txt train_labels train-labels trainLabels train_list "
     "train_annotations training_labels labels annotations metadata list";
 constexpr char kTrainFolders[] = "Final_Training/Images Training/Images";
 /// The same of the splits that may validate, by their usual names.
 constexpr std::pair<const char*, const char*> kOtherNames[] = {
     {"val",
      "Val VAL Validation VALIDATION Valid VALID val_set validation_set dev val_labels val-labels valid_labels "
-     "validation_labels val_list val_annotations"},
+     "validation_labels val_list val_annotations labels/val1.txt images_variant_val.txt"},
     {"test",
-     "Test TEST testing Testing TESTING test_set Final_Test/Images annotations/test.txt meta/test.txt test_list"}};
+     "Test TEST testing Testing TESTING test_set Final_Test/Images annotations/test.txt meta/test.txt labels/test1.txt "
+     "images_variant_test.txt test_list"}};
 constexpr char kNested[] =
     "cifar-10-batches-bin cifar-10-batches-py cifar-100-binary cifar-100-python raw gzip MNIST/raw FashionMNIST/raw "
     "KMNIST/raw EMNIST/raw tiny-imagenet-200 GTSRB ILSVRC/Data/CLS-LOC food-101";

@@ -84,8 +84,9 @@ std::string expected_data_tree(const config::DataOptions& options);
 
 // The content of a folder without a supported data set, and the next step, for messages.
 
-/// A sentence per kind of thing that was found, each with a line end; empty: nothing that has a name.
-std::string found_text(const std::string& folder);
+/// A sentence per kind of thing that was found, each with a line end; empty: nothing that has a name. Steps for the
+/// files of a class folder are those for all class folders beside it.
+std::string found_text(const std::string& folder, bool is_class = false);
 /// The same of one file, without a line end: "is a zip archive: unpack it (unzip photos.zip)".
 std::string file_found_text(const std::string& path);
 

@@ -8,6 +8,7 @@
 #include "core/system/file.h"
 #include "data/dataset/csv_manifest.h"
 #include "data/dataset/file_source.h"
+#include "data/dataset/hdf5_part.h"
 #include "data/layout.h"
 #include "data/open_datasets.h"
 #include "data/storage/tree_walk.h"
@@ -61,7 +62,7 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
       candidates.insert(candidates.begin(), *options.val_split);
     if (!is_own) candidates.push_back(options.train_split);
   }
-  if (is_directory(path) || (place.extension() == ".h5" && core::file_exists(path))) {
+  if (is_directory(path) || (has_hdf5_name(path) && core::file_exists(path))) {
     options.data_dir = path;
     for (const std::string& name : candidates) {
       if (const auto layout = layout_with(options, name)) return opened(*layout, options.data_dir, name, learned);
@@ -81,7 +82,7 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
     }
     const std::string name = has_list_name(path) ? place.filename().string() : place.stem().string();
     const std::unique_ptr<Layout> layout =
-        has_list_name(path) || place.extension() == ".h5" ? layout_with(options, name) : nullptr;
+        has_list_name(path) || has_hdf5_name(path) ? layout_with(options, name) : nullptr;
     if (layout) return opened(*layout, options.data_dir, name, learned);
     throw core::Error(core::ErrorKind::data, core::printable(path) + " is not labelled data",
                       "give a folder, or a CSV or HDF5 file (.h5) with labels; train predict takes loose images");

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
+#include "data/dataset/hdf5_part.h"
 #include "data/open_datasets.h"
 #include "data/storage/tree_walk.h"
 #include "engine/loop/group_exchange.h"
@@ -115,11 +116,11 @@ std::shared_ptr<const data::Source> open_inputs(const std::vector<std::string>& 
                                                 const std::vector<std::string>& trained) {
   const std::vector<std::string> paths = listed_inputs(inputs);
   const std::string& first = paths.front();
-  const bool is_set = core::ends_with(first, ".h5") || !shard_split(first).empty();
+  const bool is_set = data::has_hdf5_name(first) || !shard_split(first).empty();
   if (is_set && paths.size() > 1) {
     throw Error(ErrorKind::usage, "HDF5 files and shards are predicted one at a time", "name one of them");
   }
-  if (core::ends_with(first, ".h5")) return data::open_labelled(options, first, "", trained);
+  if (data::has_hdf5_name(first)) return data::open_labelled(options, first, "", trained);
   if (is_set) {
     const std::filesystem::path folder = std::filesystem::path(first).parent_path();
     options.dataset = config::DatasetType::shards;

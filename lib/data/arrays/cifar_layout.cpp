@@ -2,12 +2,14 @@
 // CIFAR-10 and CIFAR-100 as their archives unpack: the binary version (data_batch_1.bin, train.bin) and the pickles of
 // Python (data_batch_1, train). Of CIFAR-100 the fine labels are learned.
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
-#include "data/archive/pickle_reader.h"
+#include "data/arrays/numpy_array.h"
 #include "data/arrays/pixel_source.h"
 #include "data/layout.h"
 #include "data/storage/byte_reader.h"
@@ -30,7 +32,17 @@ std::string whole_file(const std::string& path) {
   return content;
 }
 
-/// A pickle of Python whose top is a dictionary.
+/// The line of Python that writes a pickle anew, with its numbers as CIFAR's are.
+std::string as_cifar_step(const std::string& path, const char* labels) {
+  return core::format(
+      "it is a dictionary of 'data', uint8 [N, 3072] from 0 to 255, and '{0}', a list of N numbers; in Python: "
+      "import numpy as np, pickle; d = pickle.load(open('{1}', 'rb'), encoding='latin1'); "
+      "d['data'] = np.asarray(d['data']).reshape(-1, 3072).astype('uint8'); d['{0}'] = list(map(int, d['{0}'])); "
+      "pickle.dump(d, open('{1}', 'wb'), 4); or {2}",
+      labels, core::printable(path), kCifarHint);
+}
+
+/// A pickle of Python whose top is a dictionary; its keys and names are text or bytes.
 class CifarPickle {
  public:
   explicit CifarPickle(const std::string& path) : what_(core::printable(path)), content_(whole_file(path)) {
@@ -38,34 +50,89 @@ class CifarPickle {
       uint64_t consumed = 0;
       tree_ = read_pickle(content_, what_, consumed);
     } catch (const core::Error& error) {
-      throw core::Error(error.kind(), error.what(), kCifarHint);
+      throw core::Error(error.kind(), error.what(),
+                        core::format("{1}; where Python reads it, write it anew: import pickle; d = pickle.load(open('{0}', "
+                                     "'rb'), encoding='latin1'); pickle.dump(d, open('{0}', 'wb'), 4)",
+                                     what_, kCifarHint));
     }
   }
 
-  const PickleTree& tree() const { return tree_; }
-  const PickleValue* find(const char* key) const {
+  /// The value of a key; nullptr: there is no such key.
+  const ValueIndex* find(const char* key) const {
     const PickleValue& top = tree_.at(tree_.root);
     for (size_t i = 0; top.kind == ValueKind::dictionary && i + 1 < top.items.size(); i += 2) {
-      if (tree_.at(top.items[i]).text == key) return &tree_.at(top.items[i + 1]);
+      if (bytes_in_pickle(tree_, top.items[i]) == key) return &top.items[i + 1];
     }
     return nullptr;
   }
   std::vector<std::string> names(const char* key) const {
     std::vector<std::string> names;
-    const PickleValue* const list = find(key);
+    const ValueIndex* const list = find(key);
     if (list == nullptr) return names;
-    for (const ValueIndex item : list->items) names.emplace_back(tree_.at(item).text);
+    for (const ValueIndex item : tree_.at(*list).items) {
+      names.push_back(bytes_in_pickle(tree_, item).value_or(""));
+      if (names.back().empty()) return {};
+    }
     return names;
   }
-  PythonArray data() const {
-    const PickleValue& top = tree_.at(tree_.root);
-    for (size_t i = 0; top.kind == ValueKind::dictionary && i + 1 < top.items.size(); i += 2) {
-      if (tree_.at(top.items[i]).text == "data") return array_in_pickle(tree_, top.items[i + 1], what_);
+  /// Planes of bytes, [N, 3072].
+  PythonArray data(const char* labels) const {
+    const ValueIndex* const place = find("data");
+    if (place == nullptr) fail("it has no entry 'data'", labels);
+    PythonArray array;
+    if (is_array_in_pickle(tree_, *place)) {
+      array = array_in_pickle(tree_, *place, what_);
+    } else {
+      std::optional<std::string> bytes = bytes_in_pickle(tree_, *place);
+      if (!bytes) fail("its 'data' is no array of NumPy and no bytes", labels);
+      array.type = "|u1";
+      array.shape = {static_cast<int64_t>(bytes->size()) / kCifarBytes, kCifarBytes};
+      if (bytes->size() % kCifarBytes != 0) {
+        fail(core::format("its 'data' has {} bytes, which are not whole images of {}", bytes->size(), kCifarBytes),
+             labels);
+      }
+      array.bytes = *std::move(bytes);
     }
-    throw core::Error(core::ErrorKind::data, what_ + ": it has no entry 'data'", kCifarHint);
+    const std::vector<int64_t> &shape = array.shape, rows = {shape.empty() ? 0 : shape[0], kCifarBytes};
+    const bool are_images = shape == std::vector<int64_t>{rows[0], 32, 32, 3};
+    if (array.type.substr(1) != "u1" || rows[0] == 0 ||
+        (shape != rows && !are_images && shape != std::vector<int64_t>{rows[0], 3, 32, 32})) {
+      fail(core::format("its 'data' is {}", array.words()), labels);
+    }
+    if (are_images) array.bytes = planes_of(array.bytes, rows[0]);
+    array.shape = rows;
+    return array;
+  }
+  std::vector<int32_t> labels(const char* key) const {
+    const ValueIndex* const place = find(key);
+    if (place == nullptr) fail(core::format("it has no entry '{}'", key), key);
+    if (is_array_in_pickle(tree_, *place)) return labels_in(array_in_pickle(tree_, *place, what_));
+    std::vector<int32_t> labels;
+    for (const ValueIndex item : tree_.at(*place).items) {
+      const std::optional<int64_t> label = integer_in_pickle(tree_, item);
+      if (!label || *label < 0 || *label > std::numeric_limits<int32_t>::max()) {
+        fail(core::format("entry {} of '{}' is no whole number from 0", labels.size(), key), key);
+      }
+      labels.push_back(static_cast<int32_t>(*label));
+    }
+    return labels;
+  }
+  [[noreturn]] void fail(const std::string& cause, const char* labels) const {
+    throw core::Error(core::ErrorKind::data, what_ + ": " + cause, as_cifar_step(what_, labels));
   }
 
  private:
+  static std::string planes_of(const std::string& pixels, int64_t images) {
+    std::string planes(pixels.size(), '\0');
+    for (int64_t i = 0; i < images; ++i) {
+      for (int64_t at = 0; at < kCifarBytes; ++at) {
+        planes[static_cast<size_t>(i * kCifarBytes + at % 3 * kCifarArea + at / 3)] =
+            pixels[static_cast<size_t>(i * kCifarBytes + at)];
+      }
+    }
+    return planes;
+  }
+
   const std::string what_, content_;
   PickleTree tree_;
 };
@@ -155,16 +222,13 @@ class CifarLayout : public Layout {
 
   void add_pickle(const std::string& path, HeldPixels& held) const {
     const CifarPickle file(path);
-    const PythonArray data = file.data();
-    const PickleValue* const labels = file.find(has_hundred_ ? "fine_labels" : "labels");
-    if (labels == nullptr || data.shape.size() != 2 || data.shape[1] != kCifarBytes || data.type != "<u1" ||
-        data.shape[0] != static_cast<int64_t>(labels->items.size()) || data.is_fortran) {
-      throw core::Error(core::ErrorKind::data, core::printable(path) + ": it holds other arrays than CIFAR's",
-                        kCifarHint);
+    const char* const key = has_hundred_ ? "fine_labels" : "labels";
+    const PythonArray data = file.data(key);
+    const std::vector<int32_t> labels = file.labels(key);
+    if (data.shape[0] != static_cast<int64_t>(labels.size())) {
+      file.fail(core::format("it has {} labels for {} images", labels.size(), data.shape[0]), key);
     }
-    for (const ValueIndex label : labels->items) {
-      held.labels.push_back(static_cast<int32_t>(file.tree().at(label).integer));
-    }
+    held.labels.insert(held.labels.end(), labels.begin(), labels.end());
     add_images(reinterpret_cast<const uint8_t*>(data.bytes.data()), data.shape[0], held);
   }
 

@@ -8,6 +8,7 @@
 #include "core/format.h"
 #include "core/system/file.h"
 #include "data/archive/zip_directory.h"
+#include "data/arrays/numpy_array.h"
 #include "data/arrays/pixel_source.h"
 #include "data/layout.h"
 #include "data/storage/byte_reader.h"
@@ -50,11 +51,17 @@ void add_array_files(const std::string& folder, ArrayPlaces& places) {
 PythonArray load_array(const ArrayPlace& place) {
   const FileBytes file(place.path);
   std::string content;
+  const auto array_of = [&] {
+    PythonArray array = read_npy(std::move(content), place.text());
+    array.path = place.path;
+    array.member = place.member;
+    return array;
+  };
   if (place.member.empty()) {
     require_free_memory(place.path, file.size());
     content.resize(file.size());
     file.read(0, content.data(), content.size());
-    return read_npy(std::move(content), place.text());
+    return array_of();
   }
   for (const ZipMember& member : read_zip_directory(file)) {
     if (member.name != place.member) continue;
@@ -63,7 +70,7 @@ PythonArray load_array(const ArrayPlace& place) {
     read_stored(file, {0, member.begin, member.stored_bytes, member.bytes, member.deflated, member.checksum},
                 core::printable(member.name), content.data());
   }
-  return read_npy(std::move(content), place.text());
+  return array_of();
 }
 
 struct ImagesAndLabels {

@@ -75,7 +75,9 @@ struct Hdf5File::Impl {
     if (file.is_open()) return;
     throw core::Error(core::ErrorKind::data,
                       core::format("{} cannot be read as HDF5: {}", core::printable(path), hdf5_library_words()),
-                      "h5dump -H FILE shows whether it is whole; a program that still writes it must close it first");
+                      core::ends_with(core::lower_case(path), ".hdf")
+                          ? "files of HDF4 end in .hdf, too: h4toh5 FILE FILE.h5"
+                          : "h5dump -H FILE shows whether it is whole; a program that still writes it must close it first");
   }
 
   /// A group or a data set; closed where there is none of that name in this file.

@@ -2,6 +2,7 @@
 #include "data/dataset/class_folders.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -93,7 +94,7 @@ std::vector<std::string> ClassFolders::class_names(const std::string& train_spli
   throw core::Error(core::ErrorKind::data,
                     core::format("{} holds {} class folder{}; at least 2 classes are needed", core::printable(folder),
                                  names.size(), names.size() == 1 ? " (" + core::printable(names[0]) + ")" : "s"),
-                    expected_tree());
+                    data::found_text(folder) + expected_tree());
 }
 
 std::shared_ptr<const Source> ClassFolders::open(const std::string& split, const std::vector<std::string>& class_names,
@@ -118,6 +119,9 @@ std::shared_ptr<const Source> ClassFolders::open(const std::string& split, const
     if (is_there(class_names[label])) scan->add_class(walker, class_names[label], static_cast<int64_t>(label));
     if (scan->samples() == before) on_empty_class(folder + "/" + class_names[label], is_train, before, scan_notes);
   }
+  if (is_train) {
+    if (const std::string levels = scan->levels(class_names); !levels.empty()) scan_notes.add_line(levels);
+  }
   auto source = scan->source(class_names, scan_notes);
   for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
   return source;
@@ -131,7 +135,8 @@ void ClassFolders::on_empty_class(const std::string& folder, bool is_train, int6
   throw core::Error(core::ErrorKind::data,
                     core::format("class folder {} has 0 {} ({} found in the classes before it)",
                                  core::printable(folder), samples_noun(), core::count_text(samples_before)),
-                    "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or remove the folder" + left_out);
+                    data::found_text(folder, /*is_class=*/true) +
+                        "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or remove the folder" + left_out);
 }
 
 // <data_dir>/<split>/<class>/**/<image>: the folder's name is the class.
@@ -144,8 +149,30 @@ class ImageScan : public ClassFolderScan {
       : folder_(folder), stage_dir_(stage_dir), files_(folder) {}
 
   void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) override {
-    walker.visit_images(folder_, class_name,
-                        [&](const std::string& path, const FileStamp& stamp) { files_.add(path, label, stamp); });
+    std::set<std::string> below;  // folders in that of the class
+    walker.visit_images(folder_, class_name, [&](const std::string& path, const FileStamp& stamp) {
+      files_.add(path, label, stamp);
+      const size_t begin = class_name.size() + 1, end = path.find('/', begin);
+      has_direct_ = has_direct_ || end == std::string::npos;
+      if (!has_direct_ && below.size() <= kMostBelow) below.insert(path.substr(begin, end - begin));
+    });
+    if (below.size() < 2 || below.size() > kMostBelow) has_direct_ = true;
+    below_.push_back(std::move(below));
+  }
+  std::string levels(const std::vector<std::string>& class_names) const override {
+    if (has_direct_ || below_.size() < 2) return "";
+    const std::set<std::string>& first = below_.front();
+    const std::string classes = core::list_text(quoted(class_names), 3), inner = core::list_text(quoted(first), 3);
+    if (std::all_of(below_.begin(), below_.end(), [&](const auto& names) { return names == first; })) {
+      return core::format(
+          "the classes are {}, and the folder of each holds {}: where these are the classes: --data-dir {} --val-fraction "
+          "0.1",
+          classes, inner, core::shell_word(folder_ + "/" + class_names.front()));
+    }
+    return core::format(
+        "the classes are {}; their images lie in folders below ({} in the first), which are no classes: where they are, "
+        "copy them together (mkdir flat; cp -rl {}/*/* flat) for --data-dir flat; where they are videos, --dataset clips",
+        classes, inner, core::shell_word(folder_));
   }
   int64_t samples() const override { return files_.size(); }
   std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) override {
@@ -154,8 +181,18 @@ class ImageScan : public ClassFolderScan {
   }
 
  private:
+  static constexpr size_t kMostBelow = 1000;
+  template <typename Names>
+  static std::vector<std::string> quoted(const Names& names) {
+    std::vector<std::string> texts;
+    for (const std::string& name : names) texts.push_back("'" + core::printable(name) + "'");
+    return texts;
+  }
+
   const std::string folder_, stage_dir_;
   FileList files_;
+  bool has_direct_ = false;  ///< images in class folders themselves, or folders there that are no second level
+  std::vector<std::set<std::string>> below_;
 };
 
 class FolderLayout : public ClassFolders {

@@ -23,6 +23,8 @@ class ClassFolderScan {
   /// their labels.
   virtual void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) = 0;
   virtual int64_t samples() const = 0;  ///< so far
+  /// A sentence where the folders below those of the classes may be the classes; or empty.
+  virtual std::string levels(const std::vector<std::string>& /*class_names*/) const { return ""; }
   /// Ends the scan.
   virtual std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) = 0;
 };

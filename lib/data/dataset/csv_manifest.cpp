@@ -15,7 +15,6 @@
 namespace stoker::data {
 namespace {
 
-constexpr char kNoDelimiter = '\1';  // of lines whose fields stand between blanks: they are taken apart here
 constexpr std::array kListEndings = {".csv", ".tsv", ".txt", ".lst"};
 constexpr size_t kRowsSeen = 50;  // rows that say what columns hold
 /// Usual names of columns with images in published lists.
@@ -23,27 +22,6 @@ constexpr std::array kPathNames = {"path",       "image_path", "img_path",  "fil
                                    "filename",   "file_name",  "file",      "image",    "img",
                                    "image_name", "img_name",   "imagename", "image_id", "imageid",
                                    "images",     "id_code",    "id",        "name",     "relpath"};
-
-/// Whether no comma, tab or semicolon stands in the first line of a list.
-bool has_blanks_only(const std::string& path) {
-  if (!core::ends_with(core::lower_case(path), ".txt")) return false;
-  core::CsvReader reader(path, core::CsvReader::kUsualRowBytes, kNoDelimiter);
-  std::vector<std::string> row;
-  do {
-    if (!reader.next_row(row)) return true;
-  } while (row[0][0] == '#');
-  return row[0].find_first_of(",;\t") == std::string::npos;
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words;
-  for (size_t begin = line.find_first_not_of(" \t"); begin != std::string::npos;) {
-    const size_t end = std::min(line.find_first_of(" \t", begin), line.size());
-    words.push_back(line.substr(begin, end - begin));
-    begin = line.find_first_not_of(" \t", end);
-  }
-  return words;
-}
 
 char delimiter_of(const std::string& path, config::CsvDelimiter delimiter) {
   switch (delimiter) {
@@ -96,9 +74,10 @@ CsvManifest::CsvManifest(const std::string& path, const config::DataOptions& opt
                          const std::string& split)
     : file_(path),
       group_(options.group == config::kNoGroups ? "" : options.group),
-      is_text_(options.csv_delimiter == config::CsvDelimiter::automatic && has_blanks_only(path)),
+      form_(options.csv_delimiter == config::CsvDelimiter::automatic ? text_form_of(path, options.data_dir, split)
+                                                                     : TextForm()),
       reader_(path, core::CsvReader::kUsualRowBytes,
-              is_text_ ? kNoDelimiter : delimiter_of(path, options.csv_delimiter)),
+              form_.is_text ? kNoDelimiter : delimiter_of(path, options.csv_delimiter)),
       finder_(options.data_dir, split),
       hint_(hint) {
   Row first;
@@ -131,8 +110,8 @@ bool CsvManifest::read_row(Row& row) {
 bool CsvManifest::read_new_row(Row& row) {
   do {
     if (!reader_.next_row(row.fields)) return false;
-    if (is_text_) row.fields = words_of(row.fields[0]);
-  } while (is_text_ && (row.fields.empty() || row.fields[0][0] == '#'));
+    if (form_.is_text) row.fields = text_fields(row.fields[0], form_);
+  } while (form_.is_text && (row.fields.empty() || row.fields[0][0] == '#'));
   while (!header_.empty() && row.fields.size() > header_.size() && row.fields.back().empty()) row.fields.pop_back();
   row.line = reader_.line();
   return true;
@@ -199,8 +178,8 @@ size_t CsvManifest::field_with_image(const std::vector<std::string>& row) {
     if (i < row.size() && is_there(i)) return i;
   }
   for (size_t i = 0; i < row.size(); ++i) {
-    const bool is_number = row[i].find_first_not_of("0123456789") == std::string::npos;  // a label, rather than an id
-    if (!is_number && is_there(i)) return i;
+    const bool is_label = row[i].find_first_not_of("0123456789") == std::string::npos && (i > 0 || !is_id(row[i]));
+    if (!is_label && is_there(i)) return i;
   }
   return row.size();
 }
@@ -267,7 +246,7 @@ bool CsvManifest::next() {
   if (fields_.size() != header_.size()) {
     fail(core::format("{} fields where the {} has {}", fields_.size(), has_header_ ? "header" : "first line",
                       header_.size()),
-         is_text_ ? "a path that holds a blank needs a .csv file with commas"
+         form_.is_text ? "a path that holds a blank needs a .csv file with commas"
                   : "put a path that holds a comma in quotes");
   }
   if (path().empty()) fail("the path is missing", hint_);

@@ -10,6 +10,7 @@
 
 #include "config/options.h"
 #include "core/text/csv.h"
+#include "data/dataset/text_list.h"
 #include "data/layout.h"
 #include "data/storage/tree_walk.h"
 
@@ -69,7 +70,7 @@ class CsvManifest {
   size_t field_with_image(const std::vector<std::string>& row);
 
   const std::string file_, group_;
-  const bool is_text_;  ///< of fields between blanks
+  const TextForm form_;
   core::CsvReader reader_;
   ImageFinder finder_;
   std::string hint_, remark_;

@@ -162,7 +162,7 @@ std::vector<std::string> files_by_number(const std::string& folder) {
 
 bool has_hdf5_name(const std::string& path) {
   const std::string extension = core::lower_case(fs::path(path).extension().string());
-  return extension == ".h5" || extension == ".hdf5";
+  return extension == ".h5" || extension == ".hdf5" || extension == ".he5" || extension == ".hdf";
 }
 
 std::vector<std::string> hdf5_files_in(const std::string& data_dir) {

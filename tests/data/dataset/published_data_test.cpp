@@ -2,154 +2,12 @@
 // Data sets as they are published and unpacked, and lists as people have them: each row of a table makes a small one.
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "data/open_datasets.h"
-#include "tests/data/made_data.h"
+#include "tests/data/dataset/read_data_set.h"
 
 namespace stoker::data {
 namespace {
 
-using Names = std::vector<std::string>;
-
-const Bytes& one_pixel() {
-  static const Bytes png = png_of({1, 2, 3}, 1, 1, 3);
-  return png;
-}
-
-void write_images(const TempFolder& folder, const Names& names) {
-  for (const std::string& name : names) folder.write(name, one_pixel());
-}
-
-std::string joined(const Names& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : "|") + name;
-  return text;
-}
-
-std::string labels_of(const Source& source) {
-  std::string text;
-  for (int64_t i = 0; i < source.size(); ++i) text += source.class_names()[static_cast<size_t>(source.label(i))] + " ";
-  return text;
-}
-
-/// "train labels / val labels", class names; or the message.
-std::string read_as(const TempFolder& folder, config::DataOptions options) {
-  if (options.data_dir == config::DataOptions().data_dir) options.data_dir = folder.path();
-  try {
-    const Datasets data = open_datasets(options);
-    std::vector<uint8_t> buffer;
-    SampleContent content;
-    for (int64_t i = 0; i < data.val->size(); ++i) {
-      if (const std::string cause = data.val->read(i, buffer, content); !cause.empty()) return "val: " + cause;
-    }
-    return labels_of(*data.train) + "/ " + labels_of(*data.val) + "of " + joined(data.train->class_names());
-  } catch (const core::Error& error) {
-    return std::string(error.what()) + " # " + error.hint();
-  }
-}
-
-std::string notes_of(const TempFolder& folder) {
-  config::DataOptions options;
-  options.data_dir = folder.path();
-  return joined(open_datasets(options).notes);
-}
-
-/// Records of CIFAR: labels before planes.
-std::string records(const std::vector<std::string>& labels) {
-  std::string text;
-  for (const std::string& label : labels) {
-    text += label;
-    for (int plane = 0; plane < 3; ++plane) text += std::string(1024, static_cast<char>(plane + 1));
-  }
-  return text;
-}
-
-std::string byte(int value) { return std::string(1, static_cast<char>(value)); }
-
-/// A string of Python 2 in a pickle.
-std::string py2_text(const std::string& text) { return "U" + byte(static_cast<int>(text.size())) + text; }
-std::string word(uint32_t value) {
-  std::string text;
-  for (int i = 0; i < 4; ++i) text += byte(static_cast<int>(value >> (8 * i) & 0xFF));
-  return text;
-}
-
-/// A batch as cPickle of Python 2 wrote it: {"data": uint8[n, 3072], <key>: [labels]}.
-std::string python_batch(const std::string& key, const std::vector<int>& labels) {
-  const std::string pixels = [&] {
-    std::string all;
-    for (size_t i = 0; i < labels.size(); ++i) all += records({""});
-    return all;
-  }();
-  std::string list = "](";
-  for (const int label : labels) list += "K" + byte(label);
-  return "\x80\x02}(" + py2_text("data") + "cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK" + byte(0) +
-         "\x85" + py2_text("b") + "\x87R(K\x01K" + byte(static_cast<int>(labels.size())) + "M" + byte(0) + byte(12) +
-         "\x86" + "cnumpy\ndtype\n" + py2_text("u1") + "K" + byte(0) + "K\x01\x87R(K\x03" + py2_text("|") +
-         "NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK" + byte(0) + "tb\x89T" + word(static_cast<uint32_t>(pixels.size())) +
-         pixels + "tb" + py2_text(key) + list + "eu.";
-}
-
-std::string python_names(const std::string& key, const Names& names) {
-  std::string list = "](";
-  for (const std::string& name : names) list += py2_text(name);
-  return "\x80\x02}" + py2_text(key) + list + "es.";
-}
-
-std::string npy(const std::string& type, const std::string& shape, const std::string& bytes) {
-  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  header += std::string(64 - (header.size() + 11) % 64, ' ') + "\n";
-  return "\x93NUMPY\x01" + byte(0) + byte(static_cast<int>(header.size() & 0xFF)) +
-         byte(static_cast<int>(header.size() >> 8)) + header + bytes;
-}
-
-void write_mnist(const TempFolder& folder, const std::string& before, const std::string& dash, const std::string& split,
-                 uint8_t label = 1) {
-  folder.write(before + split + "-images" + dash + "idx3-ubyte", idx_images(2, 1, 1, {1, 2}));
-  folder.write(before + split + "-labels" + dash + "idx1-ubyte", idx_labels(2, {0, label}));
-}
-
-struct Case {
-  const char* name;
-  std::function<void(const TempFolder&)> make;
-  const char* read;  ///< what read_as() begins with
-  std::function<void(config::DataOptions&)> set = [](config::DataOptions&) {};
-};
-
-void expect_all(const std::vector<Case>& cases) {
-  for (const Case& one : cases) {
-    const TempFolder folder;
-    one.make(folder);
-    config::DataOptions options;
-    one.set(options);
-    if (options.data_dir == "photos.zip") options.data_dir = folder / "photos.zip";
-    std::string text = read_as(folder, options);
-    for (size_t at = text.find(folder.path()); at != std::string::npos; at = text.find(folder.path())) {
-      text.replace(at, folder.path().size(), "DIR");
-    }
-    EXPECT_NE(text.find(one.read), std::string::npos) << one.name << " was " << text;
-  }
-}
-
 TEST(PublishedDataTest, DataSetsAreReadAsTheirArchivesUnpack) {
-  const auto cifar_bin = [](const std::string& folder, bool hundred) {
-    return [=](const TempFolder& at) {
-      const std::string coarse = hundred ? byte(9) : "";
-      at.write(folder + (hundred ? "train.bin" : "data_batch_1.bin"), records({coarse + byte(1), coarse + byte(0)}));
-      at.write(folder + (hundred ? "test.bin" : "test_batch.bin"), records({coarse + byte(1)}));
-      at.write(folder + (hundred ? "fine_label_names.txt" : "batches.meta.txt"), "apple\nbee\n\n");
-    };
-  };
-  const auto cifar_py = [](const std::string& folder, bool hundred) {
-    return [=](const TempFolder& at) {
-      const std::string key = hundred ? "fine_labels" : "labels";
-      at.write(folder + (hundred ? "train" : "data_batch_1"), python_batch(key, {1, 0}));
-      at.write(folder + (hundred ? "test" : "test_batch"), python_batch(key, {1}));
-      at.write(folder + (hundred ? "meta" : "batches.meta"),
-               python_names(hundred ? "fine_label_names" : "label_names", {"apple", "bee"}));
-    };
-  };
   const auto pets = [](const TempFolder& at) {
     write_images(at, {"images/Abyssinian_1.jpg", "images/beagle_2.jpg", "images/great_dane_3.jpg"});
     at.write("annotations/trainval.txt", "Abyssinian_1 1 1 1\nbeagle_2 5 2 1\n");
@@ -157,78 +15,6 @@ TEST(PublishedDataTest, DataSetsAreReadAsTheirArchivesUnpack) {
     at.write("annotations/list.txt", "#Image CLASS-ID SPECIES BREED ID\nAbyssinian_1 1 1 1\n");
   };
   expect_all({
-      {"Cifar10Binary", cifar_bin("", false), "bee apple / bee of apple|bee"},
-      {"Cifar10BinaryUnpacked", cifar_bin("cifar-10-batches-bin/", false), "bee apple / bee of apple|bee"},
-      {"Cifar100Binary", cifar_bin("cifar-100-binary/", true), "bee apple / bee of apple|bee"},
-      {"Cifar10Python", cifar_py("cifar-10-batches-py/", false), "bee apple / bee of apple|bee"},
-      {"Cifar100Python", cifar_py("", true), "bee apple / bee of apple|bee"},
-      {"CifarCutShort", [](const TempFolder& at) { at.write("data_batch_1.bin", records({byte(1)}).substr(1)); },
-       "data_batch_1.bin: 3072 bytes are not whole records of 3073"},
-      {"CifarPickleDamaged", [](const TempFolder& at) { at.write("data_batch_1", "\x80\x02}"); },
-       "it is cut short # unpack the archive again"},
-      {"MnistOfWindows",
-       [](const TempFolder& at) {
-         write_mnist(at, "", ".", "train");
-         write_mnist(at, "", ".", "t10k");
-       },
-       "0 1 / 0 1 of 0|1|2|3|4|5|6|7|8|9"},
-      {"MnistInOtherLetters",
-       [](const TempFolder& at) {
-         for (const char* const split : {"Train", "t10k"}) {
-           at.write(std::string(split) + "_images.idx3_ubyte.bin", idx_images(1, 1, 1, {1}));
-           at.write(std::string(split) + "_labels.idx1_ubyte.bin", idx_labels(1, {3}));
-         }
-       },
-       "3 / 3 of 0|1"},
-      {"MnistInFoldersOfItsFiles",
-       [](const TempFolder& at) {
-         for (const char* const split : {"train", "t10k"}) {
-           const std::string name = split;
-           at.write(name + "-images-idx3-ubyte/" + name + "-images.idx3-ubyte", idx_images(1, 1, 1, {1}));
-           at.write(name + "-labels-idx1-ubyte/" + name + "-labels.idx1-ubyte", idx_labels(1, {3}));
-         }
-       },
-       "3 / 3 of 0|1"},
-      {"MnistRaw",
-       [](const TempFolder& at) {
-         write_mnist(at, "MNIST/raw/", "-", "train");
-         write_mnist(at, "MNIST/raw/", "-", "t10k");
-       },
-       "0 1 / 0 1 of 0|1"},
-      {"EmnistLetters",
-       [](const TempFolder& at) {
-         write_mnist(at, "gzip/emnist-letters-", "-", "train", 26);
-         write_mnist(at, "gzip/emnist-letters-", "-", "test", 26);
-       },
-       "0 26 / 0 26 of 0|1"},
-      {"SeveralOfEmnist",
-       [](const TempFolder& at) {
-         write_mnist(at, "emnist-letters-", "-", "train");
-         write_mnist(at, "emnist-digits-", "-", "train");
-       },
-       "choose one: --train-split emnist-digits-train --val-split emnist-digits-test"},
-      {"NumpyArrays",
-       [](const TempFolder& at) {
-         at.write("x_train.npy", npy("|u1", "2, 1, 2, 3", std::string(12, 'x')));
-         at.write("y_train.npy", npy("<i8", "2,", byte(1) + std::string(15, '\0')));
-         at.write("X_test.npy", npy("|u1", "1, 3, 1, 2", std::string(6, 'x')));
-         at.write("test_labels.npy", npy("<f4", "1, 1", std::string("\0\0\x80\x3f", 4)));
-       },
-       "1 0 / 1 of 0|1"},
-      {"NumpyFloats",
-       [](const TempFolder& at) {
-         at.write("x_train.npy", npy("<f4", "1, 1, 1", std::string(4, '\0')));
-         at.write("y_train.npy", npy("|u1", "1,", byte(1)));
-       },
-       "x_train.npy: images of the type '<f4' # images are bytes"},
-      {"NumpyOneHot",
-       [](const TempFolder& at) {
-         for (const char* const split : {"train", "val"}) {
-           at.write(std::string("images_") + split + ".npy", npy("|u1", "2, 1, 1", "ab"));
-           at.write(std::string("labels_") + split + ".npy", npy("|u1", "2, 3", std::string("\0\0\1\1\0\0", 6)));
-         }
-       },
-       "2 0 / 2 0 of 0|1|2"},
       {"TinyImageNet",
        [](const TempFolder& at) {
          write_images(at, {"train/n01/images/n01_0.JPEG", "train/n02/images/n02_0.JPEG", "val/images/val_0.JPEG",
@@ -285,6 +71,24 @@ TEST(PublishedDataTest, DataSetsAreReadAsTheirArchivesUnpack) {
          at.write("meta/test.txt", "soup/2\n");
        },
        "pie soup / soup of pie|soup"},
+      {"Dtd",
+       [](const TempFolder& at) {
+         write_images(at, {"images/banded/1.jpg", "images/dotted/1.jpg", "images/dotted/2.jpg", "images/dotted/3.jpg"});
+         at.write("labels/train1.txt", "banded/1.jpg\ndotted/1.jpg\n");
+         at.write("labels/val1.txt", "dotted/2.jpg\n");
+         at.write("labels/test1.txt", "dotted/3.jpg\n");
+         at.write("labels/labels_joint_anno.txt", "banded/1.jpg banded\n");
+       },
+       "banded dotted / dotted of banded|dotted"},
+      {"FgvcAircraft",
+       [](const TempFolder& at) {
+         write_images(at, {"data/images/0034309.jpg", "data/images/1025794.jpg", "data/images/1340192.jpg"});
+         at.write("data/images_variant_train.txt", "1025794 A310\n0034309 Boeing 707-320\n");
+         at.write("data/images_variant_val.txt", "1340192 Boeing 707-320\n");
+         at.write("data/images_family_train.txt", "1025794 A310\n");
+         at.write("data/variants.txt", "A310\nBoeing 707-320\n");
+       },
+       "A310 Boeing 707-320 / Boeing 707-320 of A310|Boeing 707-320"},
       {"NearNames",
        [](const TempFolder& at) {
          write_images(at, {"Training/a/1.png", "Training/b/1.png", "Testing/b/2.png"});
@@ -358,6 +162,15 @@ TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
       {"Tsv", two_lists(".tsv", "path\tlabel\na.png\tx\nb.png\ty\n", "path\tlabel\nsub/c d.png\ty\n"),
        "x y / y of x|y"},
       {"Caffe", two_lists(".txt", "a.png 0\nb.png 1\n", "b.png 1\n"), "0 1 / 1 of 0|1"},
+      {"CaffeWithBlanks", two_lists(".txt", "b.png 0\nsub/c d.png 1\n", "sub/c d.png 1\n"), "0 1 / 1 of 0|1"},
+      {"CaffeWithBlanksInEachLine", two_lists(".txt", "sub/c d.png 1\n", "sub/c d.png 0\n"), "1 / 0 of 0|1"},
+      {"NamesOfClassesWithBlanks", two_lists(".txt", "a.png red fox\nb.png dog\n", "sub/c d.png red fox\n"),
+       "red fox dog / red fox of dog|red fox"},
+      {"LabelsFirst", two_lists(".txt", "0 a.png\n1 b.png\n", "1 b.png\n"), "0 1 / 1 of 0|1"},
+      {"NumbersBeforePaths", two_lists(".txt", "0 a.png x\n1 b.png y\n2 a.png x\n", "1 b.png y\n2 b.png y\n3 b.png y\n"),
+       "x y x / y y y of x|y"},
+      {"ALineThatLacksANumber", two_lists(".txt", "a.png 1 2\nb.png 1\n", "b.png 1 2\n"),
+       "train.txt:2: 2 fields where the first line has 3"},
       {"UpperCase", two_lists(".CSV", "Path,Label\na.png,x\nb.png,y\n", "PATH,LABEL\nb.png,y\n"), "x y / y of x|y"},
       {"NoHeader", two_lists(".csv", "a.png,x\nb.png,y\n", "b.png,y\n"), "x y / y of x|y"},
       {"Windows", two_lists(".csv", "path,label\nsub\\c d.png,x\nb.png,y\n", "path,label\nb.png,y\n"), "x y / y of"},
@@ -450,7 +263,7 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
        "holds annotations of COCO: boxes are not learned here"},
       {"Voc", file("Annotations/1.xml", "<annotation><object/></annotation>"), "is an annotation of Pascal VOC"},
       {"Yolo", file("labels/train/1.txt", "0 0.5 0.5 0.1 0.1\n"), "is an annotation of YOLO"},
-      {"Videos", file("clips/a.mp4"), "clips/ holds 1 video (the first: a.mp4): extract frames: ffmpeg"},
+      {"Videos", file("clips/a.mp4"), "clips/ holds 1 video (the first: a.mp4): train reads frames, a folder per video: for v in DIR/clips/*.mp4; do"},
       {"Parquet", file("data/train-00000.parquet"), "data/ holds 1 Parquet file"},
       {"TfRecord", file("train.tfrecord-00000-of-00001"), "it holds 1 TFRecord file"},
       {"Lmdb", file("train/data.mdb"), "train/ holds 1 LMDB database"},
@@ -478,6 +291,43 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
          at.write("train/b/1.mp4", "x");
        },
        "skipped files that are not images: 1 (the first: DIR/train/a/1.mp4)"},
+      {"VideosOfClasses",
+       [](const TempFolder& at) {
+         at.write("train/a/1.avi", "x");
+         at.write("train/b/1.avi", "x");
+       },
+       "train/a has 0 images (0 found in the classes before it) # it holds 1 video (the first: 1.avi): train reads frames, a "
+       "folder per video: for v in DIR/train/*/*.avi; do mkdir -p \"${v%.*}\"; ffmpeg -i \"$v\""},
+      {"RawFilesOfClasses",
+       [](const TempFolder& at) {
+         at.write("train/a/1.CR2", "x");
+         at.write("train/b/1.CR2", "x");
+       },
+       "it holds 1 camera raw file (the first: 1.CR2): convert them to TIFF: dcraw_emu -T DIR/train/*/*.CR2"},
+      {"CelebA",
+       [](const TempFolder& at) {
+         write_images(at, {"img_align_celeba/1.jpg"});
+         at.write("list_attr_celeba.txt", "1\nBald Smiling\n1.jpg -1  1\n");
+         at.write("list_eval_partition.txt", "1.jpg 0\n");
+       },
+       "it holds 1 CelebA list (the first: list_attr_celeba.txt): write it as lists of labels: (cd DIR && python3 -c"},
+      {"CelebAInFolders",
+       [](const TempFolder& at) {
+         write_images(at, {"Img/img_align_celeba/1.jpg"});
+         at.write("Anno/list_attr_celeba.txt", "1\nBald Smiling\n1.jpg -1  1\n");
+         at.write("Eval/list_eval_partition.txt", "1.jpg 0\n");
+       },
+       "train --data-dir DIR --task multilabel"},
+      {"OxfordFlowers",
+       [](const TempFolder& at) {
+         write_images(at, {"jpg/image_00001.jpg"});
+         at.write("imagelabels.mat", "x");
+       },
+       "it holds 1 Oxford flower list (the first: imagelabels.mat): write its lists: (cd DIR && python3 -c"},
+      {"Svhn", file("train_32x32.mat"), "it holds 1 SVHN file (the first: train_32x32.mat): write its arrays: (cd DIR &&"},
+      {"Stl10", file("train_X.bin"), "it holds 1 STL-10 file (the first: train_X.bin): write its arrays: (cd DIR && python3"},
+      {"Hdf4", file("train.hdf"), "cannot be read as HDF5: file signature not found # files of HDF4 end in .hdf, too: h4toh5"},
+      {"EndingOfHdf5", file("train.he5"), "train.he5 cannot be read as HDF5"},
       {"AUrl", file("a.jpg"), "does not exist # nothing is downloaded: name a folder on this machine",
        [](config::DataOptions& options) { options.data_dir = "s3://bucket/photos"; }},
       {"APattern", file("a.jpg"), "does not exist # name the folder itself: its files are found by their names",
@@ -501,6 +351,33 @@ TEST(PublishedDataTest, WhatWasFoundOtherwiseIsSaid) {
   const std::string others = notes_of(folder);
   EXPECT_NE(others.find("column '' counts the rows and is left out"), std::string::npos) << others;
   EXPECT_NE(others.find("classes 'Pug' and 'pug' differ in capitals or blanks alone"), std::string::npos) << others;
+}
+
+TEST(PublishedDataTest, LevelsOfFoldersAreNamedWhereTheSecondMayHoldTheClasses) {
+  const auto note = [](const Names& images) {
+    const TempFolder folder;
+    write_images(folder, images);
+    config::DataOptions options;
+    options.data_dir = folder.path();
+    options.val_fraction = 0.5;
+    std::string text = joined(open_datasets(options).notes);
+    for (size_t at = text.find(folder.path()); at != std::string::npos; at = text.find(folder.path())) {
+      text.replace(at, folder.path().size(), "DIR");
+    }
+    return text;
+  };
+  const std::string same = note({"color/rot/1.jpg", "color/rust/2.jpg", "gray/rot/1.jpg", "gray/rust/2.jpg"});
+  EXPECT_NE(same.find("the classes are 'color' and 'gray', and the folder of each holds 'rot' and 'rust': where these are "
+                      "the classes: --data-dir DIR/color --val-fraction 0.1"),
+            std::string::npos)
+      << same;
+  const std::string others = note({"cat/siamese/1.jpg", "cat/persian/2.jpg", "dog/pug/1.jpg", "dog/boxer/2.jpg"});
+  EXPECT_NE(others.find("the classes are 'cat' and 'dog'; their images lie in folders below"), std::string::npos)
+      << others;
+  for (const Names& images : {Names{"cat/1.jpg", "cat/indoors/2.jpg", "dog/a/1.jpg", "dog/b/2.jpg"},
+                              Names{"cat/images/1.jpg", "cat/images/2.jpg", "dog/images/1.jpg", "dog/images/2.jpg"}}) {
+    EXPECT_EQ(note(images).find("the classes are"), std::string::npos) << note(images);
+  }
 }
 
 }  // namespace

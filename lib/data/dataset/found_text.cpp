@@ -15,13 +15,40 @@ namespace {
 using core::format;
 using core::printable;
 
-/// A kind of file by the end of its name. In the step {0} is a file of it.
+/// A kind of file by the end of its name, or by the whole name, as of published data sets. In the step {0} is a file of
+/// it, {1} the pattern of such files, {2} its folder, {3} the data folder.
 struct FoundKind {
   const char *ending, *name, *step;
 };
 constexpr char kUnpack[] = "unpack it: tar xf {0}";
 constexpr char kAsFiles[] = "write its images as files of class folders, or as tar shards";
-constexpr char kFrames[] = "extract frames: ffmpeg -i {0} DIR/<split>/<class>/<video>/frame_%04d.jpg";
+constexpr char kFrames[] =
+    "train reads frames, a folder per video: for v in {1}; do mkdir -p \"${v%.*}\"; ffmpeg -i \"$v\" "
+    "\"${v%.*}/frame_%04d.jpg\"; done";
+constexpr char kRaw[] = "convert them to TIFF: dcraw_emu -T {1}";
+constexpr char kSounds[] = "sounds are learned as spectrograms: write them as HDF5";
+// Attributes are -1 and 1, and a second list has the splits. Lists of the archive begin with their length, those of Kaggle
+// have commas.
+constexpr char kCelebA[] =
+    "write it as lists of labels: (cd {3} && python3 -c \"import glob; g = lambda n: glob.glob('**/' + n, recursive=True); "
+    "d = {p.split('/')[-1]: p for p in g('*.jpg')}; r = lambda n: [l.replace(',', ' ').split() for l in open(g(n + "
+    "'.*')[0]) if l.strip()]; a = r('list_attr_celeba'); a = a[len(a[0]) == 1:]; s = dict(r('list_eval_partition')); [open(n + '.csv', "
+    "'w').writelines(','.join(c) + chr(10) for c in [['path'] + a[0][1 - len(a[1]):]] + [[d[l[0]]] + [v.replace('-1', "
+    "'0') for v in l[1:]] for l in a[1:] if s[l[0]] == str(k)]) for k, n in enumerate(['train', 'val', 'test'])]\"); "
+    "train --data-dir {3} --task multilabel";
+constexpr char kFlowers[] =
+    "write its lists: (cd {2} && python3 -c \"from scipy.io import loadmat; y = loadmat('imagelabels.mat')['labels'][0]; "
+    "s = loadmat('setid.mat'); [open(n + '.csv', 'w').writelines(['path,label' + chr(10)] + ['jpg/image_%05d.jpg,%d' % "
+    "(i, y[i - 1] - 1) + chr(10) for i in s[k][0]]) for n, k in [('train', 'trnid'), ('val', 'valid'), ('test', "
+    "'tstid')]]\")";
+constexpr char kSvhn[] =
+    "write its arrays: (cd {2} && python3 -c \"import numpy as np; from scipy.io import loadmat; [(np.save('x_' + s + "
+    "'.npy', m['X'].transpose(3, 0, 1, 2)), np.save('y_' + s + '.npy', m['y'].ravel() % 10)) for s in ['train', 'test'] "
+    "for m in [loadmat(s + '_32x32.mat')]]\")";
+constexpr char kStl[] =
+    "write its arrays: (cd {2} && python3 -c \"import numpy as np; [(np.save('x_' + s + '.npy', np.fromfile(s + '_X.bin', "
+    "'uint8').reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1)), np.save('y_' + s + '.npy', np.fromfile(s + '_y.bin', "
+    "'uint8') - 1)) for s in ['train', 'test']]\")";
 constexpr char kAsList[] = "where it names the classes of images, write them as train.csv with the columns path,label";
 constexpr char kSaveArrays[] = "write its arrays with np.save() as x_train.npy and y_train.npy";
 constexpr char kSlices[] = "write slices as PNG or TIFF, or as HDF5";
@@ -57,6 +84,34 @@ constexpr std::array kKinds = {
     FoundKind{".mov", "video", kFrames},
     FoundKind{".mkv", "video", kFrames},
     FoundKind{".webm", "video", kFrames},
+    FoundKind{".m4v", "video", kFrames},
+    FoundKind{".mpg", "video", kFrames},
+    FoundKind{".mpeg", "video", kFrames},
+    FoundKind{".wmv", "video", kFrames},
+    FoundKind{".flv", "video", kFrames},
+    FoundKind{".3gp", "video", kFrames},
+    FoundKind{".mts", "video", kFrames},
+    FoundKind{".cr2", "camera raw file", kRaw},
+    FoundKind{".cr3", "camera raw file", kRaw},
+    FoundKind{".nef", "camera raw file", kRaw},
+    FoundKind{".nrw", "camera raw file", kRaw},
+    FoundKind{".arw", "camera raw file", kRaw},
+    FoundKind{".dng", "camera raw file", kRaw},
+    FoundKind{".orf", "camera raw file", kRaw},
+    FoundKind{".rw2", "camera raw file", kRaw},
+    FoundKind{".raf", "camera raw file", kRaw},
+    FoundKind{".pef", "camera raw file", kRaw},
+    FoundKind{".srw", "camera raw file", kRaw},
+    FoundKind{".wav", "sound", kSounds},
+    FoundKind{".mp3", "sound", kSounds},
+    FoundKind{".flac", "sound", kSounds},
+    FoundKind{".ogg", "sound", kSounds},
+    FoundKind{".pdf", "PDF file", "write its pages as images: for f in {1}; do pdftoppm -png \"$f\" \"${f%.*}\"; done"},
+    FoundKind{"list_attr_celeba.txt", "CelebA list", kCelebA},
+    FoundKind{"list_attr_celeba.csv", "CelebA list", kCelebA},
+    FoundKind{"imagelabels.mat", "Oxford flower list", kFlowers},
+    FoundKind{"train_32x32.mat", "SVHN file", kSvhn},
+    FoundKind{"train_x.bin", "STL-10 file", kStl},
     FoundKind{".npy", "NumPy array", "call images and labels x_train.npy and y_train.npy (and x_val.npy, y_val.npy)"},
     FoundKind{".npz", "NumPy archive", "its arrays should be called x_train and y_train, or images and labels"},
     FoundKind{".mat", "MATLAB file", "write its arrays as HDF5 or .npy files"},
@@ -82,10 +137,22 @@ const FoundKind* kind_of_file(const std::string& name) {
   return best;
 }
 
-std::string with_file(const char* step, const std::string& file) {
-  std::string text = step;
-  const size_t at = text.find("{0}");
-  return at == std::string::npos ? text : text.replace(at, 3, core::shell_word(file));
+/// The step of a file's kind, below the data folder `top`; with `is_class` for all folders beside that of the file.
+std::string step_for(const FoundKind& kind, const std::string& file, const std::string& top, bool is_class = false) {
+  const size_t slash = file.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash);
+  const std::string above = folder.find('/') == std::string::npos ? "." : folder.substr(0, folder.rfind('/'));
+  const std::string pattern = (is_class ? core::shell_word(above) + "/*" : core::shell_word(folder)) + "/*" +
+                              core::shell_word(file.substr(std::min(file.size(), file.rfind('.'))));
+  std::string text = kind.step;
+  const std::pair<const char*, std::string> words[] = {
+      {"{0}", core::shell_word(file)}, {"{1}", pattern}, {"{2}", core::shell_word(folder)}, {"{3}", core::shell_word(is_class ? above : top)}};
+  for (const auto& [name, word] : words) {
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + word.size())) {
+      text.replace(at, 3, word);
+    }
+  }
+  return text;
 }
 
 /// The first bytes of a file; fewer where it is short or cannot be read.
@@ -225,10 +292,10 @@ std::string file_found_text(const std::string& path) {
   return format(
       "is {} {}: {}",
       std::string("aeiouAEIOUN").find(kind->name[0]) == std::string::npos || kind->name[0] == 'N' ? "a" : "an",
-      kind->name, with_file(kind->step, path));
+      kind->name, step_for(*kind, path, path.substr(0, path.rfind('/'))));
 }
 
-std::string found_text(const std::string& folder) {
+std::string found_text(const std::string& folder, bool is_class) {
   std::map<std::string, std::pair<int64_t, std::string>> kinds;  // by name: how many, the first
   std::vector<std::string> folders;
   size_t images = 0, of_windows = 0;
@@ -253,7 +320,7 @@ std::string found_text(const std::string& folder) {
   for (const auto& [name, found] : kinds) {
     const std::string path = folder + "/" + found.second;
     text += format("it holds {} (the first: {}): {}\n", core::counted(found.first, name), printable(found.second),
-                   with_file(kind_of_file(found.second)->step, path));
+                   step_for(*kind_of_file(found.second), path, folder, is_class));
   }
   text += boxes_text(folder);
   // One level below: what a folder that was given one too high holds.
@@ -275,7 +342,7 @@ std::string found_text(const std::string& folder) {
     } else if (others > 0 && text.size() < 2000) {
       const FoundKind* const kind = kind_of_file(first);
       text += format("{}/ holds {} (the first: {}): {}\n", printable(name), core::counted(others, kind->name),
-                     printable(first), with_file(kind->step, below + "/" + first));
+                     printable(first), step_for(*kind, below + "/" + first, folder));
     }
   }
   return text;
