@@ -84,11 +84,11 @@ TEST(PublishedDataTest, DataSetsAreReadAsTheirArchivesUnpack) {
        [](const TempFolder& at) {
          write_images(at, {"data/images/0034309.jpg", "data/images/1025794.jpg", "data/images/1340192.jpg"});
          at.write("data/images_variant_train.txt", "1025794 A310\n0034309 Boeing 707-320\n");
-         at.write("data/images_variant_val.txt", "1340192 Boeing 707-320\n");
+         at.write("data/images_variant_val.txt", "1340192 Boeing 707-320\n1025794 A310\n");
          at.write("data/images_family_train.txt", "1025794 A310\n");
          at.write("data/variants.txt", "A310\nBoeing 707-320\n");
        },
-       "A310 Boeing 707-320 / Boeing 707-320 of A310|Boeing 707-320"},
+       "A310 Boeing 707-320 / Boeing 707-320 A310 of A310|Boeing 707-320"},
       {"NearNames",
        [](const TempFolder& at) {
          write_images(at, {"Training/a/1.png", "Training/b/1.png", "Testing/b/2.png"});
@@ -164,8 +164,8 @@ TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
       {"Caffe", two_lists(".txt", "a.png 0\nb.png 1\n", "b.png 1\n"), "0 1 / 1 of 0|1"},
       {"CaffeWithBlanks", two_lists(".txt", "b.png 0\nsub/c d.png 1\n", "sub/c d.png 1\n"), "0 1 / 1 of 0|1"},
       {"CaffeWithBlanksInEachLine", two_lists(".txt", "sub/c d.png 1\n", "sub/c d.png 0\n"), "1 / 0 of 0|1"},
-      {"NamesOfClassesWithBlanks", two_lists(".txt", "a.png red fox\nb.png dog\n", "sub/c d.png red fox\n"),
-       "red fox dog / red fox of dog|red fox"},
+      {"NamesOfClassesWithBlanks", two_lists(".txt", "a.png red fox\nb.png dog\n", "sub/c d.png red fox\nb.png dog\n"),
+       "red fox dog / red fox dog of dog|red fox"},
       {"LabelsFirst", two_lists(".txt", "0 a.png\n1 b.png\n", "1 b.png\n"), "0 1 / 1 of 0|1"},
       {"NumbersBeforePaths", two_lists(".txt", "0 a.png x\n1 b.png y\n2 a.png x\n", "1 b.png y\n2 b.png y\n3 b.png y\n"),
        "x y x / y y y of x|y"},
