@@ -27,26 +27,31 @@ constexpr char kFrames[] =
     "\"${v%.*}/frame_%04d.jpg\"; done";
 constexpr char kRaw[] = "convert them to TIFF: dcraw_emu -T {1}";
 constexpr char kSounds[] = "sounds are learned as spectrograms: write them as HDF5";
-// Attributes are -1 and 1, and a second list has the splits. Lists of the archive begin with their length, those of Kaggle
-// have commas.
+// Attributes are -1 and 1, and a second list has the splits. Lists of the archive begin with their length, those of
+// Kaggle have commas.
 constexpr char kCelebA[] =
-    "write it as lists of labels: (cd {3} && python3 -c \"import glob; g = lambda n: glob.glob('**/' + n, recursive=True); "
+    "write it as lists of labels: (cd {3} && python3 -c \"import glob; g = lambda n: glob.glob('**/' + n, "
+    "recursive=True); "
     "d = {p.split('/')[-1]: p for p in g('*.jpg')}; r = lambda n: [l.replace(',', ' ').split() for l in open(g(n + "
-    "'.*')[0]) if l.strip()]; a = r('list_attr_celeba'); a = a[len(a[0]) == 1:]; s = dict(r('list_eval_partition')); [open(n + '.csv', "
+    "'.*')[0]) if l.strip()]; a = r('list_attr_celeba'); a = a[len(a[0]) == 1:]; s = dict(r('list_eval_partition')); "
+    "[open(n + '.csv', "
     "'w').writelines(','.join(c) + chr(10) for c in [['path'] + a[0][1 - len(a[1]):]] + [[d[l[0]]] + [v.replace('-1', "
     "'0') for v in l[1:]] for l in a[1:] if s[l[0]] == str(k)]) for k, n in enumerate(['train', 'val', 'test'])]\"); "
     "train --data-dir {3} --task multilabel";
 constexpr char kFlowers[] =
-    "write its lists: (cd {2} && python3 -c \"from scipy.io import loadmat; y = loadmat('imagelabels.mat')['labels'][0]; "
+    "write its lists: (cd {2} && python3 -c \"from scipy.io import loadmat; y = "
+    "loadmat('imagelabels.mat')['labels'][0]; "
     "s = loadmat('setid.mat'); [open(n + '.csv', 'w').writelines(['path,label' + chr(10)] + ['jpg/image_%05d.jpg,%d' % "
     "(i, y[i - 1] - 1) + chr(10) for i in s[k][0]]) for n, k in [('train', 'trnid'), ('val', 'valid'), ('test', "
     "'tstid')]]\")";
 constexpr char kSvhn[] =
     "write its arrays: (cd {2} && python3 -c \"import numpy as np; from scipy.io import loadmat; [(np.save('x_' + s + "
-    "'.npy', m['X'].transpose(3, 0, 1, 2)), np.save('y_' + s + '.npy', m['y'].ravel() % 10)) for s in ['train', 'test'] "
+    "'.npy', m['X'].transpose(3, 0, 1, 2)), np.save('y_' + s + '.npy', m['y'].ravel() % 10)) for s in ['train', "
+    "'test'] "
     "for m in [loadmat(s + '_32x32.mat')]]\")";
 constexpr char kStl[] =
-    "write its arrays: (cd {2} && python3 -c \"import numpy as np; [(np.save('x_' + s + '.npy', np.fromfile(s + '_X.bin', "
+    "write its arrays: (cd {2} && python3 -c \"import numpy as np; [(np.save('x_' + s + '.npy', np.fromfile(s + "
+    "'_X.bin', "
     "'uint8').reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1)), np.save('y_' + s + '.npy', np.fromfile(s + '_y.bin', "
     "'uint8') - 1)) for s in ['train', 'test']]\")";
 constexpr char kAsList[] = "where it names the classes of images, write them as train.csv with the columns path,label";
@@ -145,8 +150,10 @@ std::string step_for(const FoundKind& kind, const std::string& file, const std::
   const std::string pattern = (is_class ? core::shell_word(above) + "/*" : core::shell_word(folder)) + "/*" +
                               core::shell_word(file.substr(std::min(file.size(), file.rfind('.'))));
   std::string text = kind.step;
-  const std::pair<const char*, std::string> words[] = {
-      {"{0}", core::shell_word(file)}, {"{1}", pattern}, {"{2}", core::shell_word(folder)}, {"{3}", core::shell_word(is_class ? above : top)}};
+  const std::pair<const char*, std::string> words[] = {{"{0}", core::shell_word(file)},
+                                                       {"{1}", pattern},
+                                                       {"{2}", core::shell_word(folder)},
+                                                       {"{3}", core::shell_word(is_class ? above : top)}};
   for (const auto& [name, word] : words) {
     for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + word.size())) {
       text.replace(at, 3, word);
