@@ -134,7 +134,6 @@ SINGLE_HEADERS = {
 FRONT_DOORS = {
     "config/config.h": "config/table",
     "data/detect_layout.cpp": "data*",
-    "data/found_text.cpp": "data*",
     "data/open_datasets.cpp": "data*",
     "data/open_labelled.cpp": "data*",
     "data/open_loose.cpp": "data*",

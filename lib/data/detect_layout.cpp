@@ -165,7 +165,8 @@ bool has_root_classes(const config::DataOptions& options) {
 
 // Words with blanks between them.
 constexpr char kTrainLists[] =
-    "annotations/trainval.txt annotations/list.txt meta/train.txt labels/train1.txt images_variant_train.txt train_labels train-labels trainLabels train_list "
+    "annotations/trainval.txt annotations/list.txt meta/train.txt labels/train1.txt images_variant_train.txt "
+    "train_labels train-labels trainLabels train_list "
     "train_annotations training_labels labels annotations metadata list";
 constexpr char kTrainFolders[] = "Final_Training/Images Training/Images";
 /// The same of the splits that may validate, by their usual names.

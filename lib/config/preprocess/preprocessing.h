@@ -31,7 +31,7 @@ struct Preprocessing {
   // Images that do not have that shape are resized (bilinear with antialiasing, as Pillow does it) and cropped.
   EvalCrop crop = EvalCrop::center;  ///< none: the whole image is squashed to height x width
   Interpolation interpolation = Interpolation::bilinear;
-  double crop_pct = 1;               ///< share of the resized short side that the centre crop keeps
+  double crop_pct = 1;  ///< share of the resized short side that the centre crop keeps
 
   std::vector<double> input_range;  ///< of images with more than 8 bits: the numbers of black and white; empty: all
   std::vector<double> mean, std;    ///< per channel; of bytes divided by 255, of floats as they are

@@ -50,10 +50,11 @@ class CifarPickle {
       uint64_t consumed = 0;
       tree_ = read_pickle(content_, what_, consumed);
     } catch (const core::Error& error) {
-      throw core::Error(error.kind(), error.what(),
-                        core::format("{1}; where Python reads it, write it anew: import pickle; d = pickle.load(open('{0}', "
-                                     "'rb'), encoding='latin1'); pickle.dump(d, open('{0}', 'wb'), 4)",
-                                     what_, kCifarHint));
+      throw core::Error(
+          error.kind(), error.what(),
+          core::format("{1}; where Python reads it, write it anew: import pickle; d = pickle.load(open('{0}', "
+                       "'rb'), encoding='latin1'); pickle.dump(d, open('{0}', 'wb'), 4)",
+                       what_, kCifarHint));
     }
   }
 
@@ -93,7 +94,7 @@ class CifarPickle {
       }
       array.bytes = *std::move(bytes);
     }
-    const std::vector<int64_t> &shape = array.shape, rows = {shape.empty() ? 0 : shape[0], kCifarBytes};
+    const std::vector<int64_t>&shape = array.shape, rows = {shape.empty() ? 0 : shape[0], kCifarBytes};
     const bool are_images = shape == std::vector<int64_t>{rows[0], 32, 32, 3};
     if (array.type.substr(1) != "u1" || rows[0] == 0 ||
         (shape != rows && !are_images && shape != std::vector<int64_t>{rows[0], 3, 32, 32})) {

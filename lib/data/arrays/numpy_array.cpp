@@ -154,7 +154,7 @@ std::string name_of(const PickleTree& tree, const PickleValue& value) {
   return value.kind == ValueKind::opaque ? tree.opaque_names[static_cast<size_t>(value.integer)] : std::string();
 }
 
-/// What an opaque value was made of: the arguments of the call; nullptr: it was not called.
+/// The arguments that an opaque value was made of; nullptr: it was not called.
 const std::vector<ValueIndex>* arguments_of(const PickleTree& tree, const PickleValue& value) {
   return value.kind == ValueKind::opaque && !value.items.empty() ? &tree.at(value.items[0]).items : nullptr;
 }
@@ -171,8 +171,8 @@ std::string type_in_pickle(const PickleTree& tree, ValueIndex index) {
   return (is_big ? ">" : "<") + code;
 }
 
-/// The places of shape, type, order and bytes of an array: the state behind numpy.core.multiarray._reconstruct, or other
-/// arguments in protocol 5; none where it is written otherwise.
+/// The places of shape, type, order and bytes of an array: the state behind numpy.core.multiarray._reconstruct, or
+/// other arguments in protocol 5; none where it is written otherwise.
 std::vector<ValueIndex> parts_of_array(const PickleTree& tree, const PickleValue& value) {
   std::vector<ValueIndex> parts;
   const std::vector<ValueIndex>* const given = arguments_of(tree, value);
@@ -296,14 +296,14 @@ PythonArray array_in_pickle(const PickleTree& tree, ValueIndex index, const std:
 
 std::vector<int32_t> labels_in(const PythonArray& array) {
   const auto refuse = [&](const std::string& cause) {
-    array.fail(cause + ", of " + array.words(),
-               "labels are whole numbers from 0, one per image; " +
-                   python_step(array, "np.unique(x, return_inverse=True)[1]") + ", where each split has all classes");
+    array.fail(cause + ", of " + array.words(), "labels are whole numbers from 0, one per image; " +
+                                                    python_step(array, "np.unique(x, return_inverse=True)[1]") +
+                                                    ", where each split has all classes");
   };
   const bool is_hot = array.shape.size() == 2 && array.shape[1] > 1;
   if (array.shape.empty() || array.shape.size() > 2) {
-    array.fail("labels of " + array.words(), "labels are [N] or one-hot [N, classes]; " +
-                                                 python_step(array, "x.reshape(len(x), -1)"));
+    array.fail("labels of " + array.words(),
+               "labels are [N] or one-hot [N, classes]; " + python_step(array, "x.reshape(len(x), -1)"));
   }
   if (width_of_type(array.type) == 0) refuse("its labels are no numbers");
   const auto count = static_cast<size_t>(array.shape[0]);
@@ -330,7 +330,7 @@ std::vector<int32_t> labels_in(const PythonArray& array) {
 
 namespace {
 
-/// What makes bytes of numbers of another type, in Python.
+/// The Python that makes bytes of numbers of another type.
 std::string as_bytes_step(const PythonArray& array, std::string& range) {
   if (width_of_type(array.type) == 0) return "(255 * x.astype('float32')).round().astype('uint8')";
   double least = std::numeric_limits<double>::infinity(), most = -least;
@@ -351,7 +351,7 @@ std::string as_bytes_step(const PythonArray& array, std::string& range) {
 
 bool is_depth(int64_t channels) { return channels == 1 || channels == 3 || channels == 4; }
 
-/// What makes images of another shape, in Python; empty: there is no usual way.
+/// The Python that makes images of an array of another shape; empty: there is no usual way.
 std::string as_images_step(const std::vector<int64_t>& shape) {
   if (shape.size() == 2) {
     for (const int64_t channels : {1, 3}) {
@@ -379,8 +379,9 @@ std::vector<uint8_t> pixels_in(PythonArray array, int& height, int& width, int& 
     const std::string first = has_shape ? "" : as_images_step(shape);
     const std::string cause = "images of " + array.words() + range;
     if (type_words(array.type) == "object" || (!has_shape && first.empty())) {
-      array.fail(cause, "images are uint8 [N, H, W] or [N, H, W, 3]: write images of several sizes, and videos, as files "
-                        "of class folders");
+      array.fail(cause,
+                 "images are uint8 [N, H, W] or [N, H, W, 3]: write images of several sizes, and videos, as files "
+                 "of class folders");
     }
     array.fail(cause, "images are uint8 [N, H, W] or [N, H, W, 3]; " + python_step(array, value, first) +
                           ", and the same for each split");

@@ -12,8 +12,8 @@
 namespace stoker::data {
 
 struct PythonArray {
-  std::string what;         ///< names the file, and the array in it, in messages
-  std::string type;         ///< "|u1", "<f4", as NumPy writes it
+  std::string what;  ///< names the file, and the array in it, in messages
+  std::string type;  ///< "|u1", "<f4", as NumPy writes it
   std::vector<int64_t> shape;
   std::string bytes;         ///< as many as type and shape require, row by row
   std::string path, member;  ///< the file that np.load() reads, and its member; empty: the array is part of a pickle
@@ -42,8 +42,8 @@ PythonArray array_in_pickle(const PickleTree& tree, ValueIndex index, const std:
 /// Error{data}.
 std::vector<int32_t> labels_in(const PythonArray& array);
 
-/// Images of bytes or bools: [N, H, W], or [N, H, W, C] and [N, C, H, W] with 1, 3 or 4 channels, of which the fourth is
-/// alpha, over black. Sizes go to the other arguments. Throws Error{data} whose hint is how to write them.
+/// Images of bytes or bools: [N, H, W], or [N, H, W, C] and [N, C, H, W] with 1, 3 or 4 channels, of which the fourth
+/// is alpha, over black. Sizes go to the other arguments. Throws Error{data} whose hint is how to write them.
 std::vector<uint8_t> pixels_in(PythonArray array, int& height, int& width, int& channels);
 
 }  // namespace stoker::data

@@ -73,11 +73,12 @@ struct Hdf5File::Impl {
 #endif
     file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
     if (file.is_open()) return;
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{} cannot be read as HDF5: {}", core::printable(path), hdf5_library_words()),
-                      core::ends_with(core::lower_case(path), ".hdf")
-                          ? "files of HDF4 end in .hdf, too: h4toh5 FILE FILE.h5"
-                          : "h5dump -H FILE shows whether it is whole; a program that still writes it must close it first");
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{} cannot be read as HDF5: {}", core::printable(path), hdf5_library_words()),
+        core::ends_with(core::lower_case(path), ".hdf")
+            ? "files of HDF4 end in .hdf, too: h4toh5 FILE FILE.h5"
+            : "h5dump -H FILE shows whether it is whole; a program that still writes it must close it first");
   }
 
   /// A group or a data set; closed where there is none of that name in this file.

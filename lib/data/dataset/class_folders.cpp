@@ -136,7 +136,8 @@ void ClassFolders::on_empty_class(const std::string& folder, bool is_train, int6
                     core::format("class folder {} has 0 {} ({} found in the classes before it)",
                                  core::printable(folder), samples_noun(), core::count_text(samples_before)),
                     data::found_text(folder, /*is_class=*/true) +
-                        "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or remove the folder" + left_out);
+                        "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or remove the folder" +
+                        left_out);
 }
 
 // <data_dir>/<split>/<class>/**/<image>: the folder's name is the class.
@@ -165,13 +166,16 @@ class ImageScan : public ClassFolderScan {
     const std::string classes = core::list_text(quoted(class_names), 3), inner = core::list_text(quoted(first), 3);
     if (std::all_of(below_.begin(), below_.end(), [&](const auto& names) { return names == first; })) {
       return core::format(
-          "the classes are {}, and the folder of each holds {}: where these are the classes: --data-dir {} --val-fraction "
+          "the classes are {}, and the folder of each holds {}: where these are the classes: --data-dir {} "
+          "--val-fraction "
           "0.1",
           classes, inner, core::shell_word(folder_ + "/" + class_names.front()));
     }
     return core::format(
-        "the classes are {}; their images lie in folders below ({} in the first), which are no classes: where they are, "
-        "copy them together (mkdir flat; cp -rl {}/*/* flat) for --data-dir flat; where they are videos, --dataset clips",
+        "the classes are {}; their images lie in folders below ({} in the first), which are no classes: where they "
+        "are, "
+        "copy them together (mkdir flat; cp -rl {}/*/* flat) for --data-dir flat; where they are videos, --dataset "
+        "clips",
         classes, inner, core::shell_word(folder_));
   }
   int64_t samples() const override { return files_.size(); }

@@ -247,7 +247,7 @@ bool CsvManifest::next() {
     fail(core::format("{} fields where the {} has {}", fields_.size(), has_header_ ? "header" : "first line",
                       header_.size()),
          form_.is_text ? "a path that holds a blank needs a .csv file with commas"
-                  : "put a path that holds a comma in quotes");
+                       : "put a path that holds a comma in quotes");
   }
   if (path().empty()) fail("the path is missing", hint_);
   return true;

@@ -67,11 +67,11 @@ namespace {
 
 constexpr int kLeastHeldRows = 64;  // so that moving them is rare; 43 kB at 224 pixels
 
-double support_of(config::Interpolation filter) {
+double support_of(ResizeFilter filter) {
   switch (filter) {
-    case config::Interpolation::bilinear: return 1;
-    case config::Interpolation::bicubic: return 2;
-    case config::Interpolation::lanczos: return 3;
+    case ResizeFilter::bilinear: return 1;
+    case ResizeFilter::bicubic: return 2;
+    case ResizeFilter::lanczos: return 3;
   }
   return 1;
 }
@@ -83,16 +83,16 @@ double sinc(double x) {
 }
 
 /// A filter at `x` in pixels of the smaller image; 0 beyond its support.
-double filter_at(config::Interpolation filter, double x) {
+double filter_at(ResizeFilter filter, double x) {
   const double distance = std::abs(x);
   switch (filter) {
-    case config::Interpolation::bilinear: return distance < 1 ? 1 - distance : 0;
-    case config::Interpolation::bicubic: {
+    case ResizeFilter::bilinear: return distance < 1 ? 1 - distance : 0;
+    case ResizeFilter::bicubic: {
       constexpr double kA = -0.5;
       if (distance < 1) return ((kA + 2) * distance - (kA + 3)) * distance * distance + 1;
       return distance < 2 ? (((distance - 5) * distance + 8) * distance - 4) * kA : 0;
     }
-    case config::Interpolation::lanczos: return -3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0;
+    case ResizeFilter::lanczos: return -3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0;
   }
   return 0;
 }
@@ -102,8 +102,7 @@ int32_t rounded_weight(double weight) {
 }
 
 /// Weights for outputs window..window+outputs of an axis resized from `in` to `resized` pixels.
-void compute_axis(config::Interpolation filter, int in, int resized, int window, int outputs, bool mirror,
-                  AxisWeights& axis) {
+void compute_axis(ResizeFilter filter, int in, int resized, int window, int outputs, bool mirror, AxisWeights& axis) {
   const double scale = static_cast<double>(in) / resized;
   const double widened = std::max(scale, 1.0), radius = support_of(filter) * widened;
   axis.stride = 2 * static_cast<int>(std::ceil(radius)) + 1;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/options.h"
 #include "data/image/decode.h"
 #include "data/storage/scratch.h"
 #include "kernels/resample_rows_avx2.h"
@@ -15,6 +14,9 @@
 namespace stoker::data {
 
 using kernels::kWeightBits;
+
+/// How a resized pixel is computed from those around it.
+enum class ResizeFilter { bilinear, bicubic, lanczos };
 
 /// The task: the source is resized to resized_width x resized_height, of which the window of
 /// out_width x out_height at (window_left, window_top) is written, mirrored left to right if requested.
@@ -27,7 +29,7 @@ struct ResampleTask {
   int window_left = 0, window_top = 0;
   int out_width = 0, out_height = 0;
   bool mirror = false;
-  config::Interpolation filter = config::Interpolation::bilinear;
+  ResizeFilter filter = ResizeFilter::bilinear;
 };
 
 /// Taps of one axis. Output i is the sum over t < count[i] of source[first[i] + t] * weights[i * stride + t],

@@ -146,6 +146,15 @@ void copy_window(const ResampleTask& task, uint8_t* out) {
   }
 }
 
+ResizeFilter resize_filter_of(config::Interpolation interpolation) {
+  switch (interpolation) {
+    case config::Interpolation::bilinear: return ResizeFilter::bilinear;
+    case config::Interpolation::bicubic: return ResizeFilter::bicubic;
+    case config::Interpolation::lanczos: return ResizeFilter::lanczos;
+  }
+  return ResizeFilter::bilinear;
+}
+
 /// A mirrored head looks and leans the other way; up stays up. In the order yaw, pitch, roll.
 TargetRule target_rule_of(config::TaskKind task) {
   TargetRule rule;
@@ -180,7 +189,7 @@ TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
   plan.shape.views = fixed.views;
   plan.eval_crop = augment.eval_crop;
   plan.crop_pct = augment.crop_pct;
-  plan.interpolation = augment.interpolation;
+  plan.filter = resize_filter_of(augment.interpolation);
   if (!training) return plan;
   plan.train_crop = augment.train_crop;
   plan.scale_min = augment.scale_min;
@@ -236,7 +245,7 @@ ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geom
   task.out_width = plan.out_width();
   task.out_height = plan.out_height();
   task.mirror = geometry.flip;
-  task.filter = plan.interpolation;
+  task.filter = plan.filter;
   return task;
 }
 

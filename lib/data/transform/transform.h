@@ -36,7 +36,7 @@ struct TransformPlan {
   MaskPlan masks;            ///< what comes last; training only
   config::EvalCrop eval_crop = config::EvalCrop::center;
   double crop_pct = 1;
-  config::Interpolation interpolation = config::Interpolation::bilinear;
+  ResizeFilter filter = ResizeFilter::bilinear;
   ClipPlan clip;  ///< which frames, where a sample is taken from several
   TargetRule target_rule;
   int channels() const { return static_cast<int>(shape.channels); }

@@ -145,7 +145,8 @@ TEST(ArrayDataTest, ArraysAreReadAsTheirArchivesUnpack) {
          at.write("x_train.npy", npy("<f4", "1, 1, 1", std::string(4, '\0')));
          at.write("y_train.npy", npy("|u1", "1,", byte(1)));
        },
-       "x_train.npy: images of float32 [1, 1, 1], values 0 to 0 # images are uint8 [N, H, W] or [N, H, W, 3]; python3 -c "},
+       "x_train.npy: images of float32 [1, 1, 1], values 0 to 0 # images are uint8 [N, H, W] or [N, H, W, 3]; python3 "
+       "-c "},
       {"NumpyOneHot",
        [](const TempFolder& at) {
          for (const char* const split : {"train", "val"}) {
@@ -193,8 +194,9 @@ class Python3 {
   std::string array(const std::string& code, const std::string& order, const std::vector<int>& sides,
                     const std::string& content, bool by_columns = false) const {
     if (protocol_ == 5) {
-      return global("numpy._core.numeric", "_frombuffer") + "(\x96" + data::word(static_cast<uint32_t>(content.size())) +
-             data::word(0) + content + type(code, order) + shape(sides) + text(by_columns ? "F" : "C") + "tR";
+      return global("numpy._core.numeric", "_frombuffer") + "(\x96" +
+             data::word(static_cast<uint32_t>(content.size())) + data::word(0) + content + type(code, order) +
+             shape(sides) + text(by_columns ? "F" : "C") + "tR";
     }
     return global("numpy.core.multiarray", "_reconstruct") + global("numpy", "ndarray") + "K" + byte(0) + "\x85" +
            bytes("b") + "\x87R(K\x01" + shape(sides) + type(code, order) + (by_columns ? "\x88" : "\x89") +
@@ -222,17 +224,25 @@ std::string two_images() { return records({""}) + std::string(3072, '\xe9'); }
 TEST(ArrayDataTest, PicklesOfPython3AreReadInEachProtocolWithKeysOfTextOrBytes) {
   using Write = std::function<std::string(const Python3&)>;
   const std::pair<const char*, Write> data[] = {
-      {"array", [](const Python3& python) { return python.array("u1", "|", {2, 3072}, two_images()); }},
-      {"bytes", [](const Python3& python) { return python.bytes(two_images()); }},
-      {"columns",
+      {"array",
        [](const Python3& python) {
+         return python.array("u1", "|", {2, 3072}, two_images());
+       }},
+      {"bytes", [](const Python3& python) { return python.bytes(two_images()); }},
+      {"columns", [](const Python3& python) {
          std::string columns;
          for (size_t i = 0; i < 3072; ++i) columns += std::string(1, two_images()[i]) + '\xe9';
          return python.array("u1", "|", {2, 3072}, columns, /*by_columns=*/true);
        }}};
   const std::pair<const char*, Write> labels[] = {
-      {"list", [](const Python3& python) { return python.list({python.number(1), python.number(0)}); }},
-      {"scalars", [](const Python3& python) { return python.list({python.scalar(1), python.scalar(0)}); }},
+      {"list",
+       [](const Python3& python) {
+         return python.list({python.number(1), python.number(0)});
+       }},
+      {"scalars",
+       [](const Python3& python) {
+         return python.list({python.scalar(1), python.scalar(0)});
+       }},
       {"array", [](const Python3& python) { return python.array("i2", ">", {2}, std::string("\0\1\0\0", 4)); }}};
   for (int protocol = 2; protocol <= 5; ++protocol) {
     for (const bool has_bytes : {true, false}) {
@@ -241,12 +251,12 @@ TEST(ArrayDataTest, PicklesOfPython3AreReadInEachProtocolWithKeysOfTextOrBytes) 
         for (const auto& [labels_name, write_labels] : labels) {
           const TempFolder folder;
           for (const char* const name : {"data_batch_1", "test_batch"}) {
-            folder.write(name, python.file(python.key("filenames") + python.list({python.key("x.png")}) +
-                                           python.key("data") + write_data(python) + python.key("labels") +
-                                           write_labels(python)));
+            folder.write(name,
+                         python.file(python.key("filenames") + python.list({python.key("x.png")}) + python.key("data") +
+                                     write_data(python) + python.key("labels") + write_labels(python)));
           }
-          folder.write("batches.meta", python.file(python.key("label_names") +
-                                                   python.list({python.key("apple"), python.key("bee")})));
+          folder.write("batches.meta",
+                       python.file(python.key("label_names") + python.list({python.key("apple"), python.key("bee")})));
           config::DataOptions options;
           options.data_dir = folder.path();
           const std::string which =
@@ -275,15 +285,15 @@ TEST(ArrayDataTest, PicklesWithOtherContentAreRefusedWithWhatTheyHold) {
   expect_all({
       {"Floats", batch(python.array("f4", "<", {1, 3072}, std::string(4 * 3072, '\0')), labels),
        "its 'data' is float32 [1, 3072] # it is a dictionary of 'data', uint8 [N, 3072] from 0 to 255, and 'labels'"},
-      {"FewerLabels", batch(python.bytes(two_images()), python.list({python.number(1)})), "it has 1 labels for 2 images"},
-      {"PartOfAnImage", batch(python.bytes("abc"), labels), "its 'data' has 3 bytes, which are not whole images of 3072"},
+      {"FewerLabels", batch(python.bytes(two_images()), python.list({python.number(1)})),
+       "it has 1 labels for 2 images"},
+      {"PartOfAnImage", batch(python.bytes("abc"), labels),
+       "its 'data' has 3 bytes, which are not whole images of 3072"},
       {"LabelsOfText", batch(python.bytes(two_images()), python.list({python.text("a"), python.text("b")})),
        "entry 0 of 'labels' is no whole number"},
-      {"AFunctionThatIsNotKnown",
-       batch(python.global("os", "system") + python.text("true") + "\x85R", labels),
+      {"AFunctionThatIsNotKnown", batch(python.global("os", "system") + python.text("true") + "\x85R", labels),
        "its 'data' is no array of NumPy and no bytes"},
-      {"AnotherEncoding",
-       batch("c_codecs\nencode\n" + python.text("abc") + python.text("rot13") + "\x86R", labels),
+      {"AnotherEncoding", batch("c_codecs\nencode\n" + python.text("abc") + python.text("rot13") + "\x86R", labels),
        "its 'data' is no array of NumPy and no bytes"},
       {"Protocol0", [](const TempFolder& at) { at.write("data_batch_1", "(dp0\nVdata\np1\n."); },
        "where Python reads it, write it anew: import pickle; d = pickle.load(open('DIR/data_batch_1', 'rb')"},
@@ -312,15 +322,18 @@ TEST(ArrayDataTest, ArraysOfOtherTypesAndShapesAreReadOrNamedWithTheLineOfPython
       {"Rgba", of("|u1", "2, 2, 1, 4", "abcdefghabcdefgh"), kRead},
       {"RgbaFirst", of("|u1", "2, 4, 2, 2", std::string(32, 'a')), kRead},
       {"Int64", of("<i8", "1, 1, 1", byte(200) + std::string(7, '\0')),
-       "x_train.npy: images of int64 [1, 1, 1], values 200 to 200 # images are uint8 [N, H, W] or [N, H, W, 3]; python3 -c "
+       "x_train.npy: images of int64 [1, 1, 1], values 200 to 200 # images are uint8 [N, H, W] or [N, H, W, 3]; "
+       "python3 -c "
        "\"import numpy as np; x = np.load('DIR/x_train.npy'); np.save('DIR/x_train.npy', x.astype('uint8'))\""},
       {"Uint16", of("<u2", "1, 1, 1", byte(255) + byte(255)), "images of uint16 [1, 1, 1], values 65535 to 65535 # "},
-      {"Uint16InBytes", of("<u2", "1, 1, 1", byte(255) + byte(255)), "np.save('DIR/x_train.npy', (x // 256).astype('uint8'))"},
+      {"Uint16InBytes", of("<u2", "1, 1, 1", byte(255) + byte(255)),
+       "np.save('DIR/x_train.npy', (x // 256).astype('uint8'))"},
       {"Uint16Of12Bits", of("<u2", "2, 1, 1", byte(0) + byte(0) + byte(255) + byte(15)),
        "np.interp(x, (0, 4095), (0, 255)).round().astype('uint8')"},
       {"FloatsFromMinus1", of("<f4", "1, 1, 1", std::string("\0\0\x80\xbf", 4)), "np.interp(x, (-1, 1), (0, 255))"},
       {"HalfFloats", of("<f2", "1, 1, 1", "ab"), "images of float16 [1, 1, 1] # "},
-      {"Objects", of("|O", "2,", "ab"), "images of object [2] # images are uint8 [N, H, W] or [N, H, W, 3]: write images"},
+      {"Objects", of("|O", "2,", "ab"),
+       "images of object [2] # images are uint8 [N, H, W] or [N, H, W, 3]: write images"},
       {"Flat", of("|u1", "2, 48", std::string(96, 'a')), "x = x.reshape(-1, 3, 4, 4); np.save('DIR/x_train.npy', x)"},
       {"OfMatlab", of("|u1", "2, 2, 3, 5", std::string(60, 'a')), "x = x.transpose(3, 0, 1, 2); np.save("},
       {"SixBands", of("|u1", "1, 7, 7, 6", std::string(294, 'a')), "x = x[..., :3]; np.save("},
@@ -328,7 +341,8 @@ TEST(ArrayDataTest, ArraysOfOtherTypesAndShapesAreReadOrNamedWithTheLineOfPython
       {"LabelsOfUint64", labels("<u8", "2,", std::string("\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 16)), kRead},
       {"BigEndianLabels", labels(">i2", "2,", std::string("\0\0\0\1", 4)), kRead},
       {"NamesAsLabels", labels("<U1", "2,", std::string("a\0\0\0b\0\0\0", 8)),
-       "y_train.npy: its labels are no numbers, of text [2] # labels are whole numbers from 0, one per image; python3 -c "},
+       "y_train.npy: its labels are no numbers, of text [2] # labels are whole numbers from 0, one per image; python3 "
+       "-c "},
       {"Scores", labels("<f4", "2, 2", std::string("\0\0\0?\0\0\0?\0\0\0?\0\0\0?", 16)), "x.argmax(axis=1)"},
   });
   const auto first_pixels = [&](const std::string& images) {

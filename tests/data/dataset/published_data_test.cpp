@@ -84,11 +84,11 @@ TEST(PublishedDataTest, DataSetsAreReadAsTheirArchivesUnpack) {
        [](const TempFolder& at) {
          write_images(at, {"data/images/0034309.jpg", "data/images/1025794.jpg", "data/images/1340192.jpg"});
          at.write("data/images_variant_train.txt", "1025794 A310\n0034309 Boeing 707-320\n");
-         at.write("data/images_variant_val.txt", "1340192 Boeing 707-320\n");
+         at.write("data/images_variant_val.txt", "1340192 Boeing 707-320\n1025794 A310\n");
          at.write("data/images_family_train.txt", "1025794 A310\n");
          at.write("data/variants.txt", "A310\nBoeing 707-320\n");
        },
-       "A310 Boeing 707-320 / Boeing 707-320 of A310|Boeing 707-320"},
+       "A310 Boeing 707-320 / Boeing 707-320 A310 of A310|Boeing 707-320"},
       {"NearNames",
        [](const TempFolder& at) {
          write_images(at, {"Training/a/1.png", "Training/b/1.png", "Testing/b/2.png"});
@@ -164,10 +164,11 @@ TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
       {"Caffe", two_lists(".txt", "a.png 0\nb.png 1\n", "b.png 1\n"), "0 1 / 1 of 0|1"},
       {"CaffeWithBlanks", two_lists(".txt", "b.png 0\nsub/c d.png 1\n", "sub/c d.png 1\n"), "0 1 / 1 of 0|1"},
       {"CaffeWithBlanksInEachLine", two_lists(".txt", "sub/c d.png 1\n", "sub/c d.png 0\n"), "1 / 0 of 0|1"},
-      {"NamesOfClassesWithBlanks", two_lists(".txt", "a.png red fox\nb.png dog\n", "sub/c d.png red fox\n"),
-       "red fox dog / red fox of dog|red fox"},
+      {"NamesOfClassesWithBlanks", two_lists(".txt", "a.png red fox\nb.png dog\n", "sub/c d.png red fox\nb.png dog\n"),
+       "red fox dog / red fox dog of dog|red fox"},
       {"LabelsFirst", two_lists(".txt", "0 a.png\n1 b.png\n", "1 b.png\n"), "0 1 / 1 of 0|1"},
-      {"NumbersBeforePaths", two_lists(".txt", "0 a.png x\n1 b.png y\n2 a.png x\n", "1 b.png y\n2 b.png y\n3 b.png y\n"),
+      {"NumbersBeforePaths",
+       two_lists(".txt", "0 a.png x\n1 b.png y\n2 a.png x\n", "1 b.png y\n2 b.png y\n3 b.png y\n"),
        "x y x / y y y of x|y"},
       {"ALineThatLacksANumber", two_lists(".txt", "a.png 1 2\nb.png 1\n", "b.png 1 2\n"),
        "train.txt:2: 2 fields where the first line has 3"},
@@ -263,7 +264,8 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
        "holds annotations of COCO: boxes are not learned here"},
       {"Voc", file("Annotations/1.xml", "<annotation><object/></annotation>"), "is an annotation of Pascal VOC"},
       {"Yolo", file("labels/train/1.txt", "0 0.5 0.5 0.1 0.1\n"), "is an annotation of YOLO"},
-      {"Videos", file("clips/a.mp4"), "clips/ holds 1 video (the first: a.mp4): train reads frames, a folder per video: for v in DIR/clips/*.mp4; do"},
+      {"Videos", file("clips/a.mp4"),
+       "clips/ holds 1 video (the first: a.mp4): train reads frames, a folder per video: for v in DIR/clips/*.mp4; do"},
       {"Parquet", file("data/train-00000.parquet"), "data/ holds 1 Parquet file"},
       {"TfRecord", file("train.tfrecord-00000-of-00001"), "it holds 1 TFRecord file"},
       {"Lmdb", file("train/data.mdb"), "train/ holds 1 LMDB database"},
@@ -296,7 +298,8 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
          at.write("train/a/1.avi", "x");
          at.write("train/b/1.avi", "x");
        },
-       "train/a has 0 images (0 found in the classes before it) # it holds 1 video (the first: 1.avi): train reads frames, a "
+       "train/a has 0 images (0 found in the classes before it) # it holds 1 video (the first: 1.avi): train reads "
+       "frames, a "
        "folder per video: for v in DIR/train/*/*.avi; do mkdir -p \"${v%.*}\"; ffmpeg -i \"$v\""},
       {"RawFilesOfClasses",
        [](const TempFolder& at) {
@@ -324,9 +327,12 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
          at.write("imagelabels.mat", "x");
        },
        "it holds 1 Oxford flower list (the first: imagelabels.mat): write its lists: (cd DIR && python3 -c"},
-      {"Svhn", file("train_32x32.mat"), "it holds 1 SVHN file (the first: train_32x32.mat): write its arrays: (cd DIR &&"},
-      {"Stl10", file("train_X.bin"), "it holds 1 STL-10 file (the first: train_X.bin): write its arrays: (cd DIR && python3"},
-      {"Hdf4", file("train.hdf"), "cannot be read as HDF5: file signature not found # files of HDF4 end in .hdf, too: h4toh5"},
+      {"Svhn", file("train_32x32.mat"),
+       "it holds 1 SVHN file (the first: train_32x32.mat): write its arrays: (cd DIR &&"},
+      {"Stl10", file("train_X.bin"),
+       "it holds 1 STL-10 file (the first: train_X.bin): write its arrays: (cd DIR && python3"},
+      {"Hdf4", file("train.hdf"),
+       "cannot be read as HDF5: file signature not found # files of HDF4 end in .hdf, too: h4toh5"},
       {"EndingOfHdf5", file("train.he5"), "train.he5 cannot be read as HDF5"},
       {"AUrl", file("a.jpg"), "does not exist # nothing is downloaded: name a folder on this machine",
        [](config::DataOptions& options) { options.data_dir = "s3://bucket/photos"; }},
@@ -367,9 +373,10 @@ TEST(PublishedDataTest, LevelsOfFoldersAreNamedWhereTheSecondMayHoldTheClasses) 
     return text;
   };
   const std::string same = note({"color/rot/1.jpg", "color/rust/2.jpg", "gray/rot/1.jpg", "gray/rust/2.jpg"});
-  EXPECT_NE(same.find("the classes are 'color' and 'gray', and the folder of each holds 'rot' and 'rust': where these are "
-                      "the classes: --data-dir DIR/color --val-fraction 0.1"),
-            std::string::npos)
+  EXPECT_NE(
+      same.find("the classes are 'color' and 'gray', and the folder of each holds 'rot' and 'rust': where these are "
+                "the classes: --data-dir DIR/color --val-fraction 0.1"),
+      std::string::npos)
       << same;
   const std::string others = note({"cat/siamese/1.jpg", "cat/persian/2.jpg", "dog/pug/1.jpg", "dog/boxer/2.jpg"});
   EXPECT_NE(others.find("the classes are 'cat' and 'dog'; their images lie in folders below"), std::string::npos)

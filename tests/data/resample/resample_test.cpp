@@ -13,7 +13,7 @@ struct ResampleCase {
   int width, height, channels;   // of the pattern
   int left, top, right, bottom;  // box
   int to_width, to_height;
-  config::Interpolation filter = config::Interpolation::bilinear;
+  ResizeFilter filter = ResizeFilter::bilinear;
 };
 
 Bytes resampled(const ResampleCase& c, bool mirror = false, int window_left = 0, int window_top = 0, int out_width = 0,
@@ -70,9 +70,9 @@ TEST(ResampleTest, BicubicAndLanczosGiveThePixelsOfPillow) {
                                Golden{{1000, 700, 3, 3, 5, 998, 699, 32, 32}, 901856668u, 348467840u},
                                Golden{{223, 500, 3, 0, 0, 223, 500, 224, 224}, 1746330679u, 2032901507u}}) {
     ResampleCase part = golden.part;
-    part.filter = config::Interpolation::bicubic;
+    part.filter = ResizeFilter::bicubic;
     EXPECT_EQ(digest_of(resampled(part)), golden.bicubic) << part.width;
-    part.filter = config::Interpolation::lanczos;
+    part.filter = ResizeFilter::lanczos;
     EXPECT_EQ(digest_of(resampled(part)), golden.lanczos) << part.width;
   }
 }
@@ -80,7 +80,7 @@ TEST(ResampleTest, BicubicAndLanczosGiveThePixelsOfPillow) {
 TEST(ResampleTest, OvershootsAreCutAtBlackAndWhite) {
   Bytes edge(32 * 8 * 3, 0);
   for (size_t i = 0; i < edge.size(); ++i) edge[i] = i / 3 % 32 < 16 ? 0 : 255;
-  for (const auto filter : {config::Interpolation::bicubic, config::Interpolation::lanczos}) {
+  for (const auto filter : {ResizeFilter::bicubic, ResizeFilter::lanczos}) {
     ResampleTask task;
     task.source = edge.data();
     task.channels = 3;
@@ -115,10 +115,10 @@ TEST(ResampleTest, AWindowIsTheSamePartOfTheWhole) {
 
 TEST(ResampleTest, VectorCodeGivesTheSameBits) {
   const Bytes pixels = pattern_pixels(301, 203, 3);
-  for (const auto& [channels, filter] : {std::pair{1, config::Interpolation::bilinear},
-                                         {3, config::Interpolation::bilinear},
-                                         {3, config::Interpolation::bicubic},
-                                         {3, config::Interpolation::lanczos}}) {
+  for (const auto& [channels, filter] : {std::pair{1, ResizeFilter::bilinear},
+                                         {3, ResizeFilter::bilinear},
+                                         {3, ResizeFilter::bicubic},
+                                         {3, ResizeFilter::lanczos}}) {
     for (const int to : {1, 7, 33, 203, 224, 500}) {
       for (const int rows : {1, 3, 4, 9, 203}) {
         ResampleTask task;
