@@ -45,7 +45,7 @@ Hdf5Part open_hdf5_part(const config::DataOptions& options, const Hdf5Place& pla
 inline const std::vector<const char*> kUsualInputs = {"x", "X", "data", "images", "inputs", "spectrograms", "features"};
 inline const std::vector<const char*> kUsualLabels = {"y", "Y", "labels", "label", "targets", "target"};
 
-/// By extension: h5 or hdf5, in any case of letters.
+/// By extension: h5, hdf5, he5 or hdf, in any case of letters.
 bool has_hdf5_name(const std::string& path);
 /// The files of a split in a folder, by name: <split>.h5, else <split>-*.h5 and <split>_*.h5, else those of the folder
 /// <split>, unless that has folders. None: empty.
