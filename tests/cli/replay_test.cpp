@@ -93,8 +93,11 @@ TEST_F(ReplayCommandTest, AnHonestRunVerifiesAndOneWhoseWeightsComeFromElsewhere
 
 TEST_F(ReplayCommandTest, AReceiptIsProvenAgainAndOneThatWasFalsifiedIsNot) {
   const auto verified = [&](const std::string& what) { return ask({"inspect", "verify", what, "--segments", "1"}); };
-  ASSERT_EQ(ask({"inspect", "verify", "run", "--segments", "1", "--receipt", "r.json"}).exit_code, 0);
-  EXPECT_TRUE(has(content_of_file(work_ / "r.json.spdx.json"), "\"ai_AIPackage\""));
+  std::filesystem::rename(work_ / "run", work_ / "50% run #1");
+  ASSERT_EQ(ask({"inspect", "verify", "50% run #1", "--segments", "1", "--receipt", "r.json"}).exit_code, 0);
+  const std::string spdx = content_of_file(work_ / "r.json.spdx.json");
+  EXPECT_TRUE(has(spdx, "\"ai_AIPackage\""));
+  EXPECT_TRUE(has(spdx, "/50%25%20run%20%231\"")) << "a URI";
   const std::string honest = content_of_file(work_ / "r.json");
   const Ended again = verified("r.json");
   EXPECT_EQ(again.exit_code, 0) << again.err;

@@ -76,7 +76,7 @@ Json receipt_of(const RecordedRun& run) {
                            {"resolvedDependencies", dependencies}};
   const Json details = {
       {"builder", {{"id", "urn:stoker:train"}, {"version", {{"stoker", program.value("version", "")}}}}},
-      {"metadata", {{"invocationId", "file://" + fs::absolute(run.path).lexically_normal().string()}}},
+      {"metadata", {{"invocationId", core::file_uri(fs::absolute(run.path).lexically_normal().string())}}},
       {"byproducts", checkpoints}};
   return {{"_type", kStatement},
           {"subject", subjects},
@@ -168,8 +168,8 @@ std::string run_of_receipt(const std::string& path, const Json& receipt) {
   const std::string beside = core::parent_of(path);
   if (core::file_exists(beside + "/metrics.jsonl")) return beside;
   const Json named = receipt.value(Json::json_pointer("/predicate/runDetails/metadata/invocationId"), Json());
-  const std::string text = named.is_string() ? named.get<std::string>() : "";
-  if (text.rfind("file://", 0) == 0) return text.substr(7);
+  std::string path_of_run = core::path_of_file_uri(named.is_string() ? named.get<std::string>() : "");
+  if (!path_of_run.empty()) return path_of_run;
   throw core::Error(core::ErrorKind::data, core::printable(path) + " names no run", "put it into the run directory");
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -142,6 +143,34 @@ std::string parent_of(const std::string& path) {
   const auto slash = path.find_last_of('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string file_uri(const std::string& path) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+  std::string uri = "file://";
+  for (const char c : path) {
+    const bool is_plain = kPlain.find(c) != std::string_view::npos;
+    uri += is_plain ? std::string(1, c) : format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri;
+}
+
+std::string path_of_file_uri(std::string_view uri) {
+  constexpr std::string_view kStart = "file:///";
+  if (uri.substr(0, kStart.size()) != kStart) return "";
+  std::string path;
+  for (size_t at = kStart.size() - 1; at < uri.size(); ++at) {
+    unsigned char byte = static_cast<unsigned char>(uri[at]);
+    if (byte == '%') {
+      const char* const end = uri.data() + std::min(at + 3, uri.size());
+      const auto [stop, error] = std::from_chars(uri.data() + at + 1, end, byte, 16);
+      if (error != std::errc() || stop != uri.data() + at + 3) return "";
+      at += 2;
+    }
+    if (byte == 0) return "";  // would end the path early
+    path += static_cast<char>(byte);
+  }
+  return path;
 }
 
 void write_file_atomically(const std::string& path, std::string_view content, bool durable, FileSystem& files) {

@@ -52,6 +52,10 @@ class CheckedWriter {
 
 /// The folder that a path lies in: "." for a name alone, "/" for one below it.
 std::string parent_of(const std::string& path);
+/// A path, which begins with '/', as other programs read it: "file:///data/my%20runs".
+std::string file_uri(const std::string& path);
+/// The path in a text of file_uri(); "" for any other text.
+std::string path_of_file_uri(std::string_view uri);
 /// Replaces `path` by rename, so that a reader sees the old or the new content, never half of one.
 /// `durable` also fsyncs file and directory.
 void write_file_atomically(const std::string& path, std::string_view content, bool durable,

@@ -28,21 +28,28 @@ enum Status { kRunning = 1, kFinished = 3, kFailed = 4, kKilled = 5 };
 constexpr int kLocalSource = 4;
 constexpr size_t kMostCharacters = 6000;  // of a parameter, which MLflow refuses above
 
-/// MLflow reads one line.
+/// In UTF-8: at one byte that is not, as names of files may hold, MLflow lists no run at all.
 std::string parameter_text(std::string value) {
   std::replace(value.begin(), value.end(), '\n', ' ');
-  return value.substr(0, kMostCharacters);
+  value = core::printable(value);
+  if (value.size() <= kMostCharacters) return value;
+  size_t end = kMostCharacters;
+  while (end > 0 && (static_cast<unsigned char>(value[end]) & 0xc0) == 0x80) --end;  // whole characters
+  return value.substr(0, end);
 }
 
-/// MLflow takes letters, digits and "_-. /"; here "/" groups charts.
+/// MLflow takes letters, digits and "_-. /"; here "/" groups charts. As the name is a path, no part of it may be empty
+/// or begin with a dot: "../x" would leave the store.
 std::string metric_name(const std::string& name) {
-  std::string allowed;
-  for (const char c : name) {
+  std::string allowed = "/";
+  for (const char c : name + "/") {
     const bool is_plain =
         std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string("_-. /").find(c) != std::string::npos;
-    allowed += is_plain ? c : '_';
+    const bool is_first = allowed.back() == '/';
+    if (is_first && c == '/') allowed += '_';
+    allowed += is_plain && !(is_first && c == '.') ? c : '_';
   }
-  return allowed;
+  return allowed.substr(1, allowed.size() - 2);
 }
 
 /// A value as one line of YAML: JSON's strings are YAML's.
@@ -124,9 +131,16 @@ std::string experiment_number(const std::string& name) {
   return format("{:018}", core::hash64("experiment " + name) % 1'000'000'000'000'000'000u);
 }
 
+/// From the root, without a '/' at its end.
+std::string full_path(const std::string& path) {
+  std::string full = fs::absolute(path).lexically_normal().string();
+  if (full.size() > 1 && full.back() == '/') full.pop_back();
+  return full;
+}
+
 void write_experiment(const std::string& folder, const std::string& number, const std::string& name, int64_t time) {
   if (core::file_exists(folder + "/meta.yaml")) return;
-  write(folder + "/meta.yaml", yaml({{"artifact_location", "file://" + folder},
+  write(folder + "/meta.yaml", yaml({{"artifact_location", core::file_uri(folder)},
                                      {"creation_time", time},
                                      {"experiment_id", number},
                                      {"last_update_time", time},
@@ -139,20 +153,21 @@ void write_experiment(const std::string& folder, const std::string& number, cons
 bool write_mlflow_run(const std::string& run_dir, const std::string& store) {
   const ListedRun run = list_run(run_dir, std::time(nullptr));
   const MetricLines metrics = metrics_of(run_dir);
-  std::string home = fs::absolute(run_dir).lexically_normal().string();
-  if (home.size() > 1 && home.back() == '/') home.pop_back();
+  const std::string home = full_path(run_dir);
   const std::string identity = format("{} {}", home, metrics.first_time());
   const std::string id = format("{:016x}{:016x}", core::hash64(identity), core::hash64("second " + identity));
   const std::string experiment = fs::path(home).parent_path().filename().string();
   const std::string number = experiment_number(experiment);
-  const std::string folder = fs::absolute(store).lexically_normal().string() + "/" + number;
+  const std::string folder = full_path(store) + "/" + number;
   write_experiment(folder, number, experiment, metrics.first_time());
   const std::string at = folder + "/" + id;
+  // MLflow opens no run that lacks one of them, though it lists it.
+  for (const char* const part : {"/metrics", "/params", "/artifacts"}) core::make_directories(at + part);
   for (const auto& [name, lines] : metrics.files()) write(at + "/metrics/" + name, lines);
   for (const auto& [name, value] : run.record.options) {
     write(at + "/params/" + metric_name(name), parameter_text(value));
   }
-  const std::string name = fs::path(home).filename().string();
+  const std::string name = parameter_text(fs::path(home).filename().string());
   const char* const user = std::getenv("USER");
   const std::vector<std::pair<std::string, std::string>> tags = {{"mlflow.runName", name},
                                                                  {"mlflow.source.name", "stoker train"},
@@ -161,11 +176,11 @@ bool write_mlflow_run(const std::string& run_dir, const std::string& store) {
                                                                  {"run-dir", home},
                                                                  {"state", run.state},
                                                                  {"reason", run.reason}};
-  for (const auto& [tag, value] : tags) write(at + "/tags/" + tag, value);
+  for (const auto& [tag, value] : tags) write(at + "/tags/" + tag, parameter_text(value));
   const Status status = status_of(run);
   // Last: MLflow lists a run that has this file.
   write(at + "/meta.yaml",
-        yaml({{"artifact_uri", "file://" + home},
+        yaml({{"artifact_uri", core::file_uri(home)},
               {"end_time",
                status == kRunning ? Json(nullptr) : Json(std::max(metrics.last_time(), metrics.first_time()))},
               {"entry_point_name", ""},

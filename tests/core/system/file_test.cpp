@@ -183,6 +183,19 @@ TEST(AtomicWriteTest, ReplacesContentAndLeavesNoTemporaryFile) {
   EXPECT_EQ(entries, 1);
 }
 
+TEST(FileUriTest, NamesAPathOfAnyBytesAndGivesItBack) {
+  EXPECT_EQ(file_uri("/my runs/50% #1"), "file:///my%20runs/50%25%20%231");
+  EXPECT_EQ(file_uri("/a-b_c.d~"), "file:///a-b_c.d~");
+  const std::string path = "/r\xc3\xbcn/?\xff\n";
+  EXPECT_EQ(file_uri(path), "file:///r%C3%BCn/%3F%FF%0A");
+  EXPECT_EQ(path_of_file_uri(file_uri(path)), path);
+  EXPECT_EQ(path_of_file_uri("file:///my runs"), "/my runs");
+  for (const char* const other :
+       {"", "/a", "file://host/a", "https://a/b", "file:///a%2", "file:///a%zz", "file:///a%00b"}) {
+    EXPECT_EQ(path_of_file_uri(other), "") << other;
+  }
+}
+
 TEST(MakeDirectoriesTest, CreatesParentsAndSaysWhenAFileIsInTheWay) {
   const TemporaryDirectory folder;
   make_directories(folder / "a/b/c");

@@ -75,6 +75,48 @@ TEST(MlflowStoreTest, HasMetricsOverUpdatesParametersAndTheStateOfTheRun) {
   EXPECT_EQ(experiment["name"], "lab");
 }
 
+TEST(MlflowStoreTest, HasTheFoldersWithoutWhichMlflowOpensNoRun) {
+  const fixtures::TemporaryDirectory folder;
+  write_run(folder, "finished");
+  folder.write("lab/a/metrics.jsonl", "");
+  write_mlflow_run(folder / "lab/a", folder / "store/");
+  const fs::path run = only_run(folder / "store");
+  for (const char* const part : {"metrics", "params", "tags", "artifacts"})
+    EXPECT_TRUE(fs::is_directory(run / part)) << part;
+  EXPECT_EQ(meta_of(run.parent_path())["artifact_location"], "file://" + run.parent_path().string());
+}
+
+TEST(MlflowStoreTest, NamesAndOptionsOfAnyBytesAreTextAndTheArtifactsAUri) {
+  const fixtures::TemporaryDirectory folder;
+  write_run(folder, "finished");
+  std::string letters;  // two bytes each: the 6,000th is half of one
+  for (int i = 0; i < 4000; ++i) letters += "\xc3\xbc";
+  folder.write("lab/a/config.yaml", "train:\n  data-dir: \"x" + letters + "\"\n");
+  fs::rename(folder / "lab/a", folder / "lab/50% #1 \xff");
+  write_mlflow_run(folder / "lab/50% #1 \xff", folder / "store");
+  const fs::path run = only_run(folder / "store");
+  EXPECT_EQ(meta_of(run)["artifact_uri"], "file://" + (folder / "lab/50%25%20%231%20%FF"));
+  EXPECT_EQ(meta_of(run)["run_name"], "50% #1 \\xff");
+  EXPECT_EQ(file(run / "tags/mlflow.runName"), "50% #1 \\xff");
+  EXPECT_EQ(file(run / "tags/run-dir"), folder / "lab/50% #1 \\xff");
+  EXPECT_EQ(file(run / "params/data-dir"), "x" + letters.substr(0, 5998));
+}
+
+TEST(MlflowStoreTest, NoFigureOfAForeignFileIsWrittenOutsideTheStore) {
+  const fixtures::TemporaryDirectory folder;
+  write_run(folder, "finished");
+  folder.write("lab/a/metrics.jsonl",
+               R"({"event":"epoch","epoch":1,"updates":30,"../../../../out":1,"a":{"/":{"./b":2}},"c..d":3,"":4})"
+               "\n");
+  write_mlflow_run(folder / "lab/a", folder / "store");
+  const fs::path run = only_run(folder / "store");
+  EXPECT_FALSE(fs::exists(folder / "out"));
+  EXPECT_EQ(file(run / "metrics/_./_./_./_./out"), "0 1 30\n");
+  EXPECT_EQ(file(run / "metrics/a/_/_/_/b"), "0 2 30\n");
+  EXPECT_EQ(file(run / "metrics/c..d"), "0 3 30\n");
+  EXPECT_EQ(file(run / "metrics/_"), "0 4 30\n");
+}
+
 TEST(MlflowStoreTest, ARunThatIsWrittenAgainReplacesItself) {
   const fixtures::TemporaryDirectory folder;
   write_run(folder, "training");
