@@ -33,7 +33,8 @@ void announce_long_proof() {
   static bool is_announced = false;
   if (is_announced || std::chrono::steady_clock::now() - begin < std::chrono::seconds(3)) return;
   is_announced = true;
-  core::log_info("backend   proving the operations of the network with the batches of this run; the result is kept");
+  core::log_info(
+      "backend   comparing the network's operations with double-precision loops; the next start finds the result");
 }
 
 /// One process of the trial: the contents of its lines.

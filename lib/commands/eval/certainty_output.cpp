@@ -123,7 +123,8 @@ std::vector<std::string> certainty_lines(const statistics::Certainty& certainty,
     lines.push_back(threshold_line(certainty.thresholds[i], label_names[i]));
   }
   if (!certainty.thresholds.empty()) {
-    lines.push_back("             best on these images, so optimistic: choose on one split, measure on another");
+    lines.push_back(
+        "             best on these images, so optimistic; train eval --calibrate fits and stores thresholds");
   }
   return lines;
 }

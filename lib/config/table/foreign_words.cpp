@@ -26,6 +26,7 @@ const std::vector<ForeignOption>& foreign_options() {
       {"fp16", "true=amp:float16"},
       {"bf16", "true=amp:bfloat16"},
       {"precision", "32|32-true=amp:off; 16|16-mixed=amp:float16; bf16|bf16-mixed=amp:bfloat16"},
+      {"nproc-per-node", "N=devices:*"},
       {"gpus", "0=device:cpu; 1=device:cuda; N=device:cuda,devices:*"},
       {"accelerator", "auto=device:auto; cpu=device:cpu; gpu|cuda=device:cuda"},
       {"check-val-every-n-epoch", "N=val-every:*e; I=val-every:never"},

@@ -41,8 +41,10 @@ std::string find_checkpoint(const std::string& path, const std::string& which) {
     core::log_info("{} has no {} checkpoint: taking {}", path, which, files.path_of(present.front()));
     return files.path_of(present.front());
   }
-  throw core::Error(core::ErrorKind::no_input, "no checkpoint in " + core::printable(path),
-                    "name a run directory (it holds checkpoints/) or a checkpoint (it holds manifest.json)");
+  throw core::Error(
+      core::ErrorKind::no_input, "no checkpoint in " + core::printable(path),
+      "name a run directory (it holds checkpoints/) or a checkpoint (it holds manifest.json); a file of weights "
+      "is for --init-from");
 }
 
 SavedModel load_saved_model(const std::string& path) {

@@ -63,9 +63,11 @@ NetworkFile read_network_file(const std::string& path) {
 
 std::unique_ptr<ForeignNetwork> open_foreign_network(const std::string& bytes, const std::string& path) {
   if (!is_trusted) {
-    throw Error(ErrorKind::config,
-                core::format("--model {}: a network in a file is a program, which runs as you", core::printable(path)),
-                "add --trust-model if you trust its author; train list models lists the networks that need none");
+    throw Error(
+        ErrorKind::config,
+        core::format("--model {}: a network in a file is a program, which runs as you", core::printable(path)),
+        "add --trust-model if you trust its author; a file of weights is for --init-from, beside --model NAME of "
+        "train list models");
   }
   std::string problem;
   std::unique_ptr<ForeignNetwork> network(open_library()(bytes, problem));
