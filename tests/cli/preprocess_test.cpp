@@ -94,7 +94,7 @@ TEST_F(PreprocessTest, EvalRefusesARecordThatItDoesNotUnderstand) {
   edit_record("\"bilinear\"", "\"lanczos3\"");
   const Ended ended = ask({"eval", kCheckpoint});
   EXPECT_EQ(ended.exit_code, 65) << ended.err;
-  EXPECT_NE(ended.err.find("preprocess.json: filter is \"lanczos3\""), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("preprocess.json: filter is 'lanczos3'"), std::string::npos) << ended.err;
 }
 
 TEST_F(PreprocessTest, CheckpointsWithoutARecordGiveTheSamePredictions) {

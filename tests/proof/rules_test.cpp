@@ -83,7 +83,16 @@ class RulesTest : public ::testing::TestWithParam<std::tuple<Pass, bool, bool>> 
   }
 };
 
+/// Whether LibTorch leaves this bfloat16 pass to its own loops, as on CPUs without AVX-512, which round sums to
+/// bfloat16 and are rightly called wrong.
+bool has_rounded_sums(const std::string& pass) {
+  const bool is_onednns = pass == "Linear" || pass.find("Convolution") != std::string::npos;
+  return is_onednns && !(__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                         __builtin_cpu_supports("avx512dq"));
+}
+
 TEST_P(RulesTest, RightResultsAreCalledRight) {
+  if (std::get<1>(GetParam()) && has_rounded_sums(std::get<0>(GetParam()).name)) GTEST_SKIP() << "no AVX-512";
   const auto operations = this->operations();
   EXPECT_GE(operations.size(), 1U);
   for (const Operation& operation : operations) {

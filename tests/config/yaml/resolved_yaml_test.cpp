@@ -65,6 +65,7 @@ std::string other_value(Row& row) {
                                  "skip,3",
                                  "stride,3",
                                  "ta-wide",
+                                 "lanczos",
                                  "float16",
                                  "debug",
                                  "USR2",
