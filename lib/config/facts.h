@@ -14,6 +14,14 @@
 
 namespace stoker::config {
 
+/// Means or deviations of a run for a network of another number of channels: that of one channel for each, that of all
+/// where they are equal. Empty: other channels have no equal.
+inline std::vector<double> for_channels(const std::vector<double>& values, size_t channels) {
+  if (values.size() == channels || values.empty()) return values;
+  const bool are_equal = std::all_of(values.begin(), values.end(), [&](double value) { return value == values[0]; });
+  return are_equal ? std::vector<double>(channels, values[0]) : std::vector<double>();
+}
+
 /// Facts about the data, known after the scan.
 struct DataFacts {
   int64_t num_classes = 0;    ///< or targets, where the task learns numbers

@@ -129,6 +129,7 @@ void log_blame(const Blame& blame, const std::vector<WatchedUpdate>& updates, co
 Outcome blame(const Context& context, const BlameFlags& flags) {
   if (flags.json) log_to_stderr();
   const RecordedRun run = read_recorded_run(flags.run);
+  require_done(flags.update, run);
   const WatchedRange window = window_of(run, flags.update);
   std::unique_ptr<Recomputation> opened;
   std::vector<WatchedUpdate> updates;

@@ -139,4 +139,12 @@ RecordedRun read_recorded_run(const std::string& path) {
   return run;
 }
 
+void require_done(int64_t update, const RecordedRun& run) {
+  if (update <= run.updates) return;
+  throw Error(
+      ErrorKind::usage,
+      core::format("--update {}: {} has done {} updates so far", update, core::printable(run.path), run.updates),
+      "name a past update; train runs RUN lists how many there are");
+}
+
 }  // namespace stoker::train

@@ -47,4 +47,7 @@ struct RecordedRun {
 /// its fields, for a line or file that is longer than a run writes; {permission, io}.
 RecordedRun read_recorded_run(const std::string& path);
 
+/// Throws Error{usage} where the run has not done update number `update` yet, which --update names.
+void require_done(int64_t update, const RecordedRun& run);
+
 }  // namespace stoker::train

@@ -43,10 +43,7 @@ void refuse_bad_update(int64_t update, const RecordedRun& run) {
   if (update < 1)
     throw Error(ErrorKind::usage, "--update N is missing: which update to replay, from 1",
                 "train inspect replay RUN --update N");
-  if (update <= run.updates) return;
-  throw Error(ErrorKind::usage,
-              format("--update {}: {} has done {} updates so far", update, core::printable(run.path), run.updates),
-              "name a past update; train runs RUN lists how many there are");
+  require_done(update, run);
 }
 
 /// Options and data must be those of the run: of a checkpoint around the update.

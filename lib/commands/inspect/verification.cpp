@@ -273,7 +273,7 @@ void log_verification(const Verified& found) {
                  found.compared);
   core::log_info("took      {}, {:.0f}% of the run's {}", core::duration_text(found.seconds),
                  percent_of(found.seconds, found.run_seconds), core::duration_text(found.run_seconds));
-  core::log_info("not verified: validation, and updates after the last checkpoint");
+  core::log_info("not verified: losses and rates in the records, validation, and updates after the last checkpoint");
 }
 
 void add_receipt_problems(const core::Json& receipt, const RecordedRun& run, std::vector<std::string>& problems) {

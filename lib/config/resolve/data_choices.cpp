@@ -174,14 +174,14 @@ void choose_input_range(Draft& draft, const DataFacts& data) {
 void choose_normalization(Draft& draft, const DataFacts& data) {
   const bool is_measured = data.input_samples > 0;
   const auto channels = static_cast<size_t>(draft.options().data.in_chans.value());
-  const bool fits = is_measured || (data.input_mean.size() == channels && data.input_deviation.size() == channels);
-  if (!data.input_mean.empty() && fits) {
+  const std::vector<double> mean = is_measured ? data.input_mean : for_channels(data.input_mean, channels);
+  std::vector<double> deviation = is_measured ? data.input_deviation : for_channels(data.input_deviation, channels);
+  if (!mean.empty() && !deviation.empty()) {
     const std::string measured =
         is_measured ? core::format("measured on {} samples of the training split", core::count_text(data.input_samples))
                     : "of the run that the weights come from";
-    std::vector<double> deviation = data.input_deviation;
     for (double& value : deviation) value = value > 0 ? value : 1;
-    draft.choose(draft.options().data.mean, rounded_list_text(data.input_mean), measured);
+    draft.choose(draft.options().data.mean, rounded_list_text(mean), measured);
     draft.choose(draft.options().data.std, rounded_list_text(deviation), measured);
     return;
   }

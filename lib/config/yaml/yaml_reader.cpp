@@ -171,7 +171,9 @@ class YamlAssigner {
     text = value.text;
     if (!value.quoted && (!row || row->is_switch)) text = yaml_switch(text);
     if (is_list && text != row->default_text) return "takes a list, such as [0.5, 0.25]";
-    const bool is_typed = row && !row->takes_list && (row->is_number || row->is_switch);
+    const std::string word = core::lower_case(text);
+    const bool is_typed =
+        row && !row->takes_list && (row->is_number || (row->is_switch && (word == "true" || word == "false")));
     if (is_typed && value.quoted && text != "auto") return shown(text) + " is in quotes, which makes it text";
     return "";
   }

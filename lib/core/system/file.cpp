@@ -105,7 +105,10 @@ uint64_t free_bytes(const std::string& directory) {
 }
 
 Error output_error(int error_number, const std::string& action, const std::string& path, ErrorKind otherwise) {
-  const std::string shown = printable(path);
+  // A file that is renamed at the end is known to its user by the name that it gets.
+  const std::string temporary = format(".tmp-{}", ::getpid());
+  const bool is_renamed = path.size() > temporary.size() && ends_with(path, temporary);
+  const std::string shown = printable(is_renamed ? path.substr(0, path.size() - temporary.size()) : path);
   if (error_number == EINVAL) return {otherwise, "cannot " + action + " " + shown + ": it is not a regular file"};
   if (error_number == ELOOP) {
     return {ErrorKind::cannot_create,

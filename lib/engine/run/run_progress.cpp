@@ -52,6 +52,7 @@ void fill_evaluations(RunProgress& state) {
   state.due_best = state.counted = state.best;
   state.counted.epoch = state.epoch - 1 - state.epochs_without_improvement;
   if (state.best.updates == state.updates) state.latest = state.best;
+  state.evaluated_updates = state.updates;  // every epoch was evaluated
 }
 
 /// JSON would turn 1.5 or true into a count. The smallest value that a count can have is the one it starts with.

@@ -85,6 +85,18 @@ std::string summary_header(const std::vector<engine::Metric>& metrics) {
                      names);
 }
 
+namespace {
+
+/// The row of an epoch whose evaluation only a stop caused, as it is without the stop.
+void clear_evaluation(const std::vector<std::string>& names, std::vector<std::string>& cells) {
+  for (size_t k = 0; k < std::min(names.size(), cells.size()); ++k) {
+    if (names[k] == "best") cells[k] = "0";
+    if (names[k].rfind("eval_", 0) == 0 && names[k] != "eval_seconds") cells[k].clear();
+  }
+}
+
+}  // namespace
+
 std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done,
                           int64_t evaluated_updates) {
   using Cells = std::vector<std::string>;
@@ -108,9 +120,10 @@ std::string summary_until(const std::string& text, const std::string& header, in
     epoch += offset;
     cells[0] = format("{}", epoch);
     const auto updates = static_cast<size_t>(std::find(own.begin(), own.end(), "updates") - own.begin());
-    const bool is_inside =
-        updates < cells.size() && std::strtoll(cells[updates].c_str(), nullptr, 10) <= evaluated_updates;
-    if (epoch <= epochs_done || is_inside) rows.emplace_back(own, cells);
+    const bool has_updates = updates < cells.size();
+    const bool was_due = has_updates && std::strtoll(cells[updates].c_str(), nullptr, 10) <= evaluated_updates;
+    if (has_updates && !was_due) clear_evaluation(own, cells);
+    if (epoch <= epochs_done || was_due) rows.emplace_back(own, cells);
   }
   std::string kept = core::csv_row(columns) + "\n";
   for (const auto& [names, cells] : rows) {

@@ -43,7 +43,8 @@ class RunFiles : public engine::Observer {
 /// first two metrics of the task stand before the learning rate, the others at the end.
 std::string summary_header(const std::vector<engine::Metric>& metrics);
 /// The rows of a summary.csv that belong to the first `epochs_done` epochs, and those of evaluations inside the next
-/// one up to `evaluated_updates`, under `header`, to which columns are added that only the file has; values stay under
+/// one up to `evaluated_updates`, the last that were evaluated because it was due: later rows lose an evaluation that
+/// only a stop caused. Under `header`, to which columns are added that only the file has; values stay under
 /// the names that they had. A half-written last line is dropped. Epochs count from 1; rows of a file that counts from
 /// 0, as older programs wrote it, are numbered again.
 std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done,

@@ -151,14 +151,18 @@ engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions&
   return settings;
 }
 
-/// Rows of a classifier by the names of classes; empty where they are the same, or the weights have no names.
-std::vector<int64_t> rows_by_name(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
+/// Rows of a classifier of `outputs` by the names of classes; empty where they are the same, or the weights have no
+/// names. Outputs beyond the names (--num-classes) have no row there.
+std::vector<int64_t> rows_by_name(const std::vector<std::string>& theirs, const std::vector<std::string>& ours,
+                                  int64_t outputs) {
   std::vector<int64_t> rows;
-  if (theirs.empty() || ours.empty() || theirs == ours) return rows;
+  const auto more = std::max<int64_t>(0, outputs - static_cast<int64_t>(ours.size()));
+  if (theirs.empty() || ours.empty() || (theirs == ours && more == 0)) return rows;
   for (const std::string& name : ours) {
     const auto found = std::find(theirs.begin(), theirs.end(), name);
     rows.push_back(found == theirs.end() ? -1 : found - theirs.begin());
   }
+  rows.insert(rows.end(), static_cast<size_t>(more), -1);
   return rows;
 }
 
@@ -187,7 +191,7 @@ StartPlace start_place(const config::ResolvedModelOptions& options, const std::s
 }
 
 engine::StartingWeights load_starting_weights(model::ImageModel& model, const config::ResolvedModelOptions& options,
-                                              const std::vector<std::string>& classes) {
+                                              const std::vector<std::string>& classes, int64_t outputs) {
   const bool is_file = model::is_network_file(options.model);  // weights come under the names that it has
   const std::string network = is_file ? "the network" : options.model;
   const std::string& usual = model.backbones().empty() ? network : options.backbone;
@@ -198,7 +202,7 @@ engine::StartingWeights load_starting_weights(model::ImageModel& model, const co
     loaded = weights::load_by_name(model, network, options.backbone, name, start);
   } else {
     const std::vector<std::string> theirs = classes_beside(file);
-    start.head_rows = rows_by_name(theirs, classes);
+    start.head_rows = rows_by_name(theirs, classes, outputs);
     start.head_classes = static_cast<int64_t>(theirs.size());
     const weights::WeightFile opened = weights::open_weight_file(file);
     loaded = {file, opened.sha256(), weights::load_pretrained(model, network, options.backbone, opened, start)};
@@ -226,7 +230,7 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
   learner.model = build_model(options, device);
   if (device.is_cpu()) refuse_training_beyond_memory(options, *learner.model);
   if (!options.model.init_from.empty() && !resumes) {
-    learner.started_from = load_starting_weights(*learner.model, options.model, classes);
+    learner.started_from = load_starting_weights(*learner.model, options.model, classes, options.data.num_classes);
   }
   prepare_to_learn(*learner.model, options.model);
   // Those of a network from a file belong to LibTorch's module there.

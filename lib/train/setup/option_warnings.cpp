@@ -110,7 +110,9 @@ std::vector<std::string> lint_options(const config::Configuration& given, const 
   const std::string warning = datasets.has_validation ? metric_warning(options, *datasets.val) : "";
   if (!warning.empty()) warnings.push_back(warning);
   const auto [mean, deviation] = normalisation_beside(starting_weights(options.model.init_from));
-  if (mean.size() == data.mean.size() && (mean != data.mean || deviation != data.std)) {
+  const size_t channels = data.mean.size();
+  if (!mean.empty() &&
+      (config::for_channels(mean, channels) != data.mean || config::for_channels(deviation, channels) != data.std)) {
     const auto list = [](const std::vector<double>& values) {
       std::string text;
       for (const double value : values) text += format("{}{:g}", text.empty() ? "" : ",", value);

@@ -204,6 +204,15 @@ TEST_F(RunFilesTest, RowsInsideAnEpochStayAsFarAsTheCheckpointHasThem) {
   EXPECT_EQ(summary_until(all, "epoch,updates", 1, 13), header + "1,5\n1,10\n1,13\n");
 }
 
+TEST_F(RunFilesTest, AnEvaluationThatOnlyAStopCausedLeavesItsRow) {
+  const std::string header = "epoch,eval_loss,updates,best,eval_seconds,eval_top1\n", due = "2,0.4,30,1,0.2,60\n",
+                    stopped = "3,0.3,45,1,0.2,70\n";
+  EXPECT_EQ(summary_until(header + due + stopped, "epoch,eval_loss,updates,best,eval_seconds,eval_top1", 3, 30),
+            header + due + "3,,45,0,0.2,\n");
+  EXPECT_EQ(summary_until(header + due + stopped, "epoch,eval_loss,updates,best,eval_seconds,eval_top1", 3, 45),
+            header + due + stopped);
+}
+
 TEST_F(RunFilesTest, AnEvaluationInsideAnEpochHasARowWithoutClocksOfTraining) {
   RunFiles files(folder_.path());
   files.on_start(start_at(0));
