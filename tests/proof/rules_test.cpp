@@ -84,7 +84,7 @@ class RulesTest : public ::testing::TestWithParam<std::tuple<Pass, bool, bool>> 
 };
 
 /// Whether LibTorch leaves this bfloat16 pass to its own loops, as on CPUs without AVX-512, which round sums to
-/// bfloat16 and are rightly called wrong.
+/// bfloat16 and are called wrong, as they are.
 bool has_rounded_sums(const std::string& pass) {
   const bool is_onednns = pass == "Linear" || pass.find("Convolution") != std::string::npos;
   return is_onednns && !(__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
