@@ -92,6 +92,19 @@ TEST(ContinuedRunTest, ACheckpointBringsTheOptionsAndTheDirectoryOfItsRun) {
   EXPECT_EQ(summary_of(work, "run").size(), 3u);
 }
 
+TEST(ContinuedRunTest, InSpiteOfOtherOutputsTheNetworkIsTakenOverAndTheClassifierBeginsAtRandom) {
+  const Workplace work;
+  place_finished_run(work);
+  const Words words = finished_run_words({"--num-classes", "12", "--epochs", "3"});
+  EXPECT_EQ(run(words, work.path()).exit_code, kConfig);
+  Words in_spite = words;
+  in_spite.insert(in_spite.end(), {"--override-resume"});
+  const Ended ended = finish(work, in_spite);
+  EXPECT_TRUE(contains(ended.err, "--override-resume: the classifier has other outputs and begins at random: fc."))
+      << ended.err;
+  EXPECT_TRUE(contains(last_line(ended.err), "update=12 ")) << ended.err;
+}
+
 TEST(ContinuedRunTest, WhereTheBestCheckpointIsGoneTheBestThatIsLeftTakesItsPlace) {
   const Workplace work;
   place_finished_run(work);

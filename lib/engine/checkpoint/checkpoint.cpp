@@ -337,6 +337,30 @@ std::vector<std::string> Checkpoints::differences(const std::string& path,
   return engine::differences(identity_, read_manifest(path).extra, path, free_options);  // load() verifies the files
 }
 
+namespace {
+
+/// The tensors of a network that a checkpoint's weights fit; without the classifier where that alone is of other
+/// outputs. All of them where anything else differs, which is refused.
+std::vector<NamedTensor> without_other_classifier(const model::ImageModel& network,
+                                                  const std::vector<NamedTensor>& weights,
+                                                  std::vector<std::string>& lines) {
+  const std::vector<NamedTensor> all = model::state_of(network);
+  std::vector<std::string> unused, fresh;
+  std::vector<NamedTensor> fitting = matching_tensors(all, weights, unused);
+  const auto is_of_classifier = [&](const NamedTensor& one) { return one.name.rfind(network.head_prefix(), 0) == 0; };
+  for (const NamedTensor& one : all) {
+    const auto has_name = [&](const NamedTensor& other) { return other.name == one.name; };
+    if (std::any_of(fitting.begin(), fitting.end(), has_name)) continue;
+    if (!is_of_classifier(one) || std::none_of(weights.begin(), weights.end(), has_name)) return all;
+    fresh.push_back(one.name);
+  }
+  if (fresh.empty() || weights.size() != all.size()) return all;
+  lines.push_back("the classifier has other outputs and begins at random: " + core::list_text(fresh));
+  return fitting;
+}
+
+}  // namespace
+
 RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad,
                               bool in_spite_of_differences) {
   const Manifest manifest = verify_checkpoint(path);
@@ -350,8 +374,12 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
   const std::vector<NamedTensor> random = read_safetensors(path + "/" + kRandomFile).tensors;
   std::vector<NamedTensor> average, average_target;
   std::vector<std::string> lines;  // of what does not fit
+  const std::vector<NamedTensor> all_weights = model::state_of(*learner.model);
+  const std::vector<NamedTensor> weights_target =
+      in_spite_of_differences ? without_other_classifier(*learner.model, weights, lines) : all_weights;
   const bool has_average = manifest.files.count(kAverageFile) > 0;
-  const bool takes_average = learner.ema && (has_average || !in_spite_of_differences);
+  const bool is_classifier_fresh = weights_target.size() < all_weights.size();
+  const bool takes_average = learner.ema && (has_average || !in_spite_of_differences) && !is_classifier_fresh;
   if (takes_average) {
     average = read_safetensors(path + "/" + kAverageFile).tensors;
     average_target = average_state(learner);
@@ -366,9 +394,8 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
   if (!takes_average) average.clear();
   const Lineage lineage = Lineage::from_state(json, path + "/" + kStateFile);
   // Everything is compared before anything is changed.
-  const auto weights_target = model::state_of(*learner.model);
   auto optimizer_target = optimizer_state(learner);
-  require_same_table(weights_target, weights, path + "/" + kModelFile);
+  if (!is_classifier_fresh) require_same_table(all_weights, weights, path + "/" + kModelFile);
   std::vector<std::string> fresh;  // for Adam, which corrects averages by the steps that they have seen
   if (in_spite_of_differences) {
     auto fitting = matching_tensors(optimizer_target, optimizer, lines);
@@ -404,7 +431,7 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
     copy_by_name(weights_target, weights);
     copy_by_name(optimizer_target, optimizer);
     copy_by_name(average_target, average);
-    if (learner.ema && !takes_average) copy_by_name(average_state(learner), weights);
+    if (learner.ema && !takes_average) copy_by_name(average_state(learner), all_weights);
     try {
       restore_random_state(random, learner.device);
     } catch (const c10::Error& error) {
