@@ -353,7 +353,8 @@ bool is_depth(int64_t channels) { return channels == 1 || channels == 3 || chann
 
 /// The Python that makes images of an array of another shape; empty: there is no usual way.
 std::string as_images_step(const std::vector<int64_t>& shape) {
-  if (shape.size() == 2) {
+  constexpr int64_t kMostNumbers = int64_t{1} << 40;  // of an image; a header may claim any
+  if (shape.size() == 2 && shape[1] <= kMostNumbers) {
     for (const int64_t channels : {1, 3}) {
       const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(shape[1] / channels))));
       if (side < 1 || side * side * channels != shape[1]) continue;
