@@ -312,7 +312,7 @@ def trains(args, folder):
 SMALLEST = {"small_cnn": (1, 28), "tiny_cnn": (1, 28), "resnet9": (3, 32), "vit_s_16": (3, 32), "vit_b_16": (3, 32)}
 CROSSED = ["small_cnn", "resnet18", "vit_s_16"]
 ISAS = ["", "SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16"]
-CAPABILITIES = ["", "default", "avx2", "avx512"]
+CAPABILITIES = ["", "default", "avx2", *(["avx512"] if HAS_AVX512 else [])]
 
 
 def alarm_cases(args):
