@@ -177,7 +177,7 @@ TEST(DevicesTest, NoRankOutlivesTheCommandThatStartedIt) {
   ASSERT_EQ(ranks.size(), 2u);
   program.send(SIGKILL);
   program.wait();
-  for (int tries = 0; tries < 100 && (is_there(ranks[0]) || is_there(ranks[1])); ++tries) {
+  for (int tries = 0; tries < 600 && (is_there(ranks[0]) || is_there(ranks[1])); ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   for (const pid_t rank : ranks) EXPECT_FALSE(is_there(rank));
