@@ -104,8 +104,7 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool h
                       core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
                                    core::printable(options.train_split)),
                       "if they are class folders, add --val-fraction 0.1 (or --val-split none, to train on all); if "
-                      "one of them is the "
-                      "training split, name it with --train-split\n" +
+                      "one of them is the training split, name it with --train-split\n" +
                           found_text(options.data_dir) + lists_text(options) + expected_data_tree(options));
   }
   if (has_train && !has_videos && folders_in(options.data_dir + "/" + options.train_split).empty()) {

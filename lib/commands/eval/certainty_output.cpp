@@ -7,6 +7,7 @@
 #include "config/task_facts.h"
 #include "core/format.h"
 #include "core/text/csv.h"
+#include "observe/observers/progress.h"
 
 namespace stoker::train {
 namespace {
@@ -113,7 +114,7 @@ std::vector<std::string> certainty_lines(const statistics::Certainty& certainty,
                                          const std::vector<std::string>& label_names) {
   std::string intervals = format("{:.0f} % confidence intervals:", 100 * certainty.settings.level);
   for (const statistics::MetricEstimate& metric : certainty.metrics) {
-    if (metric.name == "top5" && metric.value >= 100) continue;  // five classes or fewer
+    if (observe::is_trivial(metric.name, metric.value)) continue;
     const engine::MetricUnit unit = unit_of(report, metric.name);
     intervals += format("  {} {}{}", metric.name, interval_text(metric.interval, unit), unit_text(unit));
   }

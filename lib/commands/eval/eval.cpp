@@ -247,7 +247,7 @@ void log_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine
   std::string figures =
       format("{} {}  loss {:.4f}", data::sample_noun(*loaded.source).several, report.images, report.loss);
   for (const engine::Metric& metric : report.metrics) {
-    if (metric.name != "top5" || metric.value < 100) figures += "  " + observe::metric_text(metric, 2);
+    if (!observe::is_trivial(metric.name, metric.value)) figures += "  " + observe::metric_text(metric, 2);
   }
   core::log_info("{}", figures);
   log_absent_classes(loaded);

@@ -56,7 +56,7 @@ class Scratch {
   Scratch() {
     const std::string plain = core::temporary_folder() + "/stoker-check";
     core::remove_temporaries_of(plain);  // a killed process leaves them behind
-    path_ = core::format("{}.tmp-{}", plain, ::getpid());
+    path_ = core::temporary_of(plain);
     if (::mkdir(path_.c_str(), 0700) != 0) throw core::errno_error(errno, "make", path_, ErrorKind::cannot_create);
   }
   ~Scratch() { core::remove_tree(path_); }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/plan/plan_devices.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -171,7 +169,7 @@ constexpr uint64_t kMaxReportBytes = 1 << 20;
 /// A file of its own, gone with this.
 class ReportFile {
  public:
-  ReportFile() : path_(format("{}/stoker-trial.tmp-{}", core::temporary_folder(), ::getpid())) {
+  ReportFile() : path_(core::temporary_of(core::temporary_folder() + "/stoker-trial")) {
     core::remove_temporaries_of(core::temporary_folder() + "/stoker-trial");
   }
   ~ReportFile() {

@@ -57,8 +57,7 @@ void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("interpolation", o.interpolation, choice_codec<Interpolation>("bilinear bicubic lanczos"))
       .help(
           "Antialiased filter that resizes images, with Pillow's bits. Set it to what pretrained weights were "
-          "evaluated "
-          "with: bicubic for most of timm's.")
+          "evaluated with: bicubic for most of timm's.")
       .value_in_older_runs("bilinear")
       .used_in_inference();
 }

@@ -41,8 +41,7 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
       .alias({"pretrained", "weights"})
       .help(
           "Weights to start from (--pretrained alone: those usual for the network): default or the name of a network, "
-          "as "
-          "in resnet50 or resnet50.a1_in1k (the newest that fit, of $STOKER_WEIGHTS and the caches of PyTorch and "
+          "as in resnet50 or resnet50.a1_in1k (the newest that fit, of $STOKER_WEIGHTS and the caches of PyTorch and "
           "Hugging Face), a file, a folder, a run; empty: random ones. Use pretrained weights wherever there are "
           "some.");
   d.add_switch("fresh-head", o.fresh_head)

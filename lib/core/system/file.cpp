@@ -105,10 +105,9 @@ uint64_t free_bytes(const std::string& directory) {
 }
 
 Error output_error(int error_number, const std::string& action, const std::string& path, ErrorKind otherwise) {
-  // A file that is renamed at the end is known to its user by the name that it gets.
-  const std::string temporary = format(".tmp-{}", ::getpid());
-  const bool is_renamed = path.size() > temporary.size() && ends_with(path, temporary);
-  const std::string shown = printable(is_renamed ? path.substr(0, path.size() - temporary.size()) : path);
+  const std::string ending = temporary_of("");
+  const bool is_temporary = path.size() > ending.size() && ends_with(path, ending);
+  const std::string shown = printable(is_temporary ? path.substr(0, path.size() - ending.size()) : path);
   if (error_number == EINVAL) return {otherwise, "cannot " + action + " " + shown + ": it is not a regular file"};
   if (error_number == ELOOP) {
     return {ErrorKind::cannot_create,
@@ -148,6 +147,8 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+std::string temporary_of(const std::string& path) { return format("{}.tmp-{}", path, ::getpid()); }
+
 std::string file_uri(const std::string& path) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
   std::string uri = "file://";
@@ -177,7 +178,7 @@ std::string path_of_file_uri(std::string_view uri) {
 }
 
 void write_file_atomically(const std::string& path, std::string_view content, bool durable, FileSystem& files) {
-  const std::string temporary = format("{}.tmp-{}", path, ::getpid());
+  const std::string temporary = temporary_of(path);
   files.remove(temporary);  // ours from an earlier process with the same pid, if any
   std::unique_ptr<File> file;
   require(files.create(temporary, file), "create", temporary, ErrorKind::cannot_create);

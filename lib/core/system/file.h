@@ -52,6 +52,9 @@ class CheckedWriter {
 
 /// The folder that a path lies in: "." for a name alone, "/" for one below it.
 std::string parent_of(const std::string& path);
+/// The name under which this process writes a file that gets the name `path` once it is whole. remove_temporaries_of()
+/// finds those of other processes, and errors name `path`.
+std::string temporary_of(const std::string& path);
 /// A path, which begins with '/', as other programs read it: "file:///data/my%20runs".
 std::string file_uri(const std::string& path);
 /// The path in a text of file_uri(); "" for any other text.

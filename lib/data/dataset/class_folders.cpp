@@ -167,15 +167,13 @@ class ImageScan : public ClassFolderScan {
     if (std::all_of(below_.begin(), below_.end(), [&](const auto& names) { return names == first; })) {
       return core::format(
           "the classes are {}, and the folder of each holds {}: where these are the classes: --data-dir {} "
-          "--val-fraction "
-          "0.1",
+          "--val-fraction 0.1",
           classes, inner, core::shell_word(folder_ + "/" + class_names.front()));
     }
     return core::format(
         "the classes are {}; their images lie in folders below ({} in the first), which are no classes: where they "
-        "are, "
-        "copy them together (mkdir flat; cp -rl {}/*/* flat) for --data-dir flat; where they are videos, --dataset "
-        "clips",
+        "are, copy them together (mkdir flat; cp -rl {}/*/* flat) for --data-dir flat; where they are videos, "
+        "--dataset clips",
         classes, inner, core::shell_word(folder_));
   }
   int64_t samples() const override { return files_.size(); }

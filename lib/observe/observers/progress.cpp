@@ -216,7 +216,7 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
     line.push_back({format("val loss {:.4f}", event.eval_loss), 3});
     for (size_t i = 0; i < std::min<size_t>(kShownMetrics, event.metrics.size()); ++i) {
       const engine::Metric& metric = event.metrics[i];
-      if (metric.name != "top5" || metric.value < 100) line.push_back({metric_text(metric, 2), i == 0 ? 2 : 5});
+      if (!is_trivial(metric.name, metric.value)) line.push_back({metric_text(metric, 2), i == 0 ? 2 : 5});
     }
     if (event.is_best) line.push_back({"(best)", 1, false, kGreen});
   }

@@ -56,7 +56,7 @@ void reopen_standard_descriptors() {
 bool write_page(const std::string& text) { return write_stream(stdout, text, "standard output"); }
 
 ResultStream::ResultStream(const std::string& path)
-    : path_(path == "-" ? "" : path), temporary_(core::format("{}.tmp-{}", path_, ::getpid())) {
+    : path_(path == "-" ? "" : path), temporary_(core::temporary_of(path_)) {
   if (path_.empty()) return;
   if (is_device_or_pipe(path_)) {
     device_.reset(std::fopen(path_.c_str(), "we"));
