@@ -141,9 +141,10 @@ std::vector<std::string> given_flags(const config::Table& table) {
 }
 
 /// Proves the network that the options name, or the usual one.
-void prove_libraries(const config::ResolvedOptions& options, CheckFacts& facts) {
+void prove_libraries(const Settings& settings, CheckFacts& facts) {
+  const config::ResolvedOptions& options = settings.options();
   NetworkUse use = benchmark_use(options, {options.data.in_chans, options.data.img_size, options.data.img_size});
-  use.tries_precisions = true;
+  use.tries_precisions = settings.resolution().waits_for_amp || options.precision.amp;
   facts.network = options.model.model;
   try {
     if (!model::takes_clips(options.model.model)) prove_backend(options, use);
@@ -181,7 +182,7 @@ Outcome check_machine(const Context& context, const CheckFlags& flags) {
   facts.blas = engine::blas_facts();
   facts.threads = engine::probe_threads(options.device.threads, kCheckedThreadSeconds);
   open_and_configure_device(options);
-  prove_libraries(options, facts);
+  prove_libraries(settings, facts);
   facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
   const bool has_data = common.names_data && facts.files_error.empty();
   if (facts.missing.empty() && !has_bad_files && (has_data || !common.config_files.empty() || !common.preset.empty())) {

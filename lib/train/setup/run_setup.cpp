@@ -54,6 +54,10 @@ void prove_before_measuring(Settings& settings, const data::Datasets& datasets, 
   NetworkUse use = training_use(settings, datasets);
   const bool waits = settings.resolution().waits_for_amp;
   use.tries_precisions = waits || settings.options().precision.amp;
+  if (settings.options().precision.amp && settings.options().device.device == "cpu" &&
+      !settings.facts().machine.native_bfloat16) {
+    core::log_info("amp       this CPU has no bfloat16 instructions: comparing it may take minutes");
+  }
   try {
     prove_backend(settings.options(), use, from_root);
   } catch (const core::Error& error) {
