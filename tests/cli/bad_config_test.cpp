@@ -120,7 +120,7 @@ const std::vector<BadInput>& bad_combinations() {
        words(train_words({"--sched", "multistep"})),
        kConfig,
        {"sched multistep needs decay-milestones"}},
-      {"WarmUpAsLongAsTheRun", words(train_words({"--warmup-epochs", "1"})), kConfig, {"leaves nothing of 1 epochs"}},
+      {"WarmUpAsLongAsTheRun", words(train_words({"--warmup-epochs", "1"})), kConfig, {"leaves nothing of epochs 1: set it below, or to 0"}},
       {"PatienceWithoutEvaluation",
        words(train_words({"--patience", "3", "--val-every", "never"})),
        kConfig,

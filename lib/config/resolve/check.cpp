@@ -64,9 +64,9 @@ void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& 
   const bool increase = std::adjacent_find(milestones.begin(), milestones.end(),
                                            [](double a, double b) { return a >= b; }) == milestones.end();
   rules.require(increase, "decay-milestones must increase: " + list_value_text(milestones));
-  rules.require(
-      o.warmup_epochs < epochs || o.warmup_epochs == 0,
-      core::format("warmup-epochs {} leaves nothing of {} epochs", number_text(o.warmup_epochs), options.train.epochs));
+  rules.require(o.warmup_epochs < epochs || o.warmup_epochs == 0,
+                core::format("warmup-epochs {} leaves nothing of epochs {}: set it below, or to 0",
+                             number_text(o.warmup_epochs), options.train.epochs));
   if (lr_is_known) {
     const double lr = options.optim.lr;
     rules.require(o.min_lr <= lr, core::format("min-lr {} is above lr {}", number_text(o.min_lr), number_text(lr)));

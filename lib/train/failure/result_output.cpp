@@ -72,7 +72,9 @@ ResultStream::ResultStream(const std::string& path)
   file_ = std::make_unique<core::CheckedWriter>(temporary_);
 }
 
-ResultStream::~ResultStream() = default;
+ResultStream::~ResultStream() {
+  if (file_) core::log_warning("{} was not written: not all rows were there", core::printable(path_));
+}
 
 bool ResultStream::write(const std::string& text) {
   if (path_.empty()) return write_result("-", text);

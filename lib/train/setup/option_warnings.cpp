@@ -30,16 +30,14 @@ void lint_unused_options(const config::Configuration& given, const char* what_da
   (check(given.table.row_of(options)), ...);
 }
 
-/// A curve over thresholds needs samples with the label and samples without it.
+/// A curve over thresholds needs samples with the label and samples without it. Where it is to choose the best
+/// checkpoint, refuse_unfit_data() ends the run instead.
 std::string metric_warning(const config::ResolvedOptions& options, const data::Source& val) {
   constexpr auto kRocAuc = config::EvalMetric::roc_auc;
-  if (metric_problem(options.data.task, kRocAuc, val).empty()) return "";
-  return format("{} is undefined on this validation split: {}{}", config::eval_metric_name(kRocAuc),
-                options.data.task == config::TaskKind::binary ? "all its samples are of one class"
-                                                              : "no label divides its samples",
-                options.train.eval_metric == kRocAuc
-                    ? "; no checkpoint is going to be the best: choose another --eval-metric or split"
-                    : "");
+  if (options.train.eval_metric == kRocAuc) return "";
+  const std::string problem = metric_problem(options.data.task, kRocAuc, val);
+  if (problem.empty()) return "";
+  return format("{} is undefined on this validation split: {}", config::eval_metric_name(kRocAuc), problem);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(CheckTest, EachRuleNamesTheOptionsThatDoNotFit) {
       {{"--ratio", "2,1"}, "ratio 2,1: the first is larger"},
       {{"--sched", "multistep"}, "sched multistep needs decay-milestones, such as 30,60,80"},
       {{"--decay-milestones", "30,20"}, "decay-milestones must increase: 30,20"},
-      {{"--epochs", "5", "--warmup-epochs", "5"}, "warmup-epochs 5 leaves nothing of 5 epochs"},
+      {{"--epochs", "5", "--warmup-epochs", "5"}, "warmup-epochs 5 leaves nothing of epochs 5: set it below, or to 0"},
       {{"--lr", "0.1", "--min-lr", "0.2"}, "min-lr 0.2 is above lr 0.1"},
       {{"--lr", "0.1", "--warmup-lr", "0.2"}, "warmup-lr 0.2 is above lr 0.1"},
       {{"--sched", "one-cycle", "--warmup-epochs", "1"},

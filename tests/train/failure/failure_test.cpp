@@ -4,10 +4,14 @@
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <string>
 #include <system_error>
 
+#include "core/log.h"
 #include "train/failure/result_output.h"
 
 namespace stoker::train {
@@ -92,6 +96,28 @@ TEST(FailureTest, WhatIsNoDeviceFailureReturns) {
   exit_on_device_failure(c10_error("CUDA out of memory. Tried to allocate 2.00 GiB"));
   exit_on_device_failure(c10_error("expected a tensor"));
   exit_on_device_failure(std::runtime_error("CUDA error: not thrown by LibTorch"));
+}
+
+TEST(ResultStreamTest, AFileThatIsNotWholeIsNotThereAndNamed) {
+  const std::string path = (std::filesystem::temp_directory_path() / ("rows." + std::to_string(::getpid()))).string();
+  std::string logged;
+  core::set_console_writer([&](core::LogLevel, std::string_view line) { logged += line; });
+  {
+    ResultStream whole(path);
+    EXPECT_TRUE(whole.write("a row"));
+    whole.finish();
+  }
+  core::flush_log();
+  EXPECT_EQ(logged, "");
+  EXPECT_TRUE(std::filesystem::remove(path));
+  {
+    ResultStream stopped(path);
+    EXPECT_TRUE(stopped.write("a row"));
+  }
+  core::flush_log();
+  core::set_console_writer(nullptr);
+  EXPECT_EQ(logged, path + " was not written: not all rows were there");
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 }  // namespace
