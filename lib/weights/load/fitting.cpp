@@ -129,7 +129,10 @@ class Fitting {
       return;
     }
     if (is_head(target.name) && keep_rows(target, source, shape)) return;
-    if (convertible(torch_type(first.type), target.tensor.scalar_type()) && accept(target, source, shape)) return;
+    if (convertible(torch_type(first.type), target.tensor.scalar_type()) && accept(target, source, shape)) {
+      fitted_.has_unnamed_head |= is_head(target.name) && head_.classes == 0;
+      return;
+    }
     if (is_head(target.name)) {
       fitted_.fresh_shape.push_back(target.name);
     } else {

@@ -76,6 +76,7 @@ struct Fitted {
   std::vector<std::string> fresh_asked;                ///< of the classifier: as in HeadChoice
   std::vector<std::string> fresh_classes;              ///< of the classifier: none of its rows is of a class of ours
   int64_t rows_kept = -1, rows = 0;                    ///< of the classifier, where its rows were chosen by name
+  bool has_unnamed_head = false;                       ///< the classifier is that of a file that names no classes
   std::vector<std::string> changed;                    ///< what was done to which tensor
   std::vector<std::string> left_out;                   ///< tensors of a classifier that the network does not have
   std::vector<std::string> problems;                   ///< what is missing, does not fit, or is of another network

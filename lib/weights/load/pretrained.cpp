@@ -72,6 +72,10 @@ PretrainedReport report_of(const std::string& path, const WeightFile& file, cons
         format("classifier: {} of {} classes match by name and keep their weights; the others are randomly initialised",
                fitted.rows_kept, fitted.rows));
   }
+  if (fitted.has_unnamed_head && fitted.fresh_shape.empty()) {
+    lines.push_back(
+        "the classifier is taken over output by output: the file names no classes (--fresh-head starts at random)");
+  }
   if (!fitted.fresh_asked.empty()) {
     lines.push_back("the classifier is randomly initialised (--fresh-head): " + core::list_text(fitted.fresh_asked));
   }

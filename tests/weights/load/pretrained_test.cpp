@@ -112,6 +112,19 @@ TEST(PretrainedTest, RowsOfTheClassifierFollowTheNamesOfClassesAndOthersAreFresh
   }
 }
 
+TEST(PretrainedTest, AClassifierWithoutNamesOfClassesIsTakenOverWithANote) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(3), target = network(3);
+  engine::write_safetensors(folder / "w", model::state_of(*source));
+  StartOptions start;
+  const std::string note = "taken over output by output: the file names no classes";
+  const std::string report = joined(load_pretrained(*target, "resnet18", "", folder / "w", start));
+  EXPECT_NE(report.find(note), std::string::npos) << report;
+  EXPECT_TRUE(torch::equal(tensor_of(*target, "fc.weight"), tensor_of(*source, "fc.weight")));
+  start.head_classes = 3;  // as names of classes that are ours
+  EXPECT_EQ(joined(load_pretrained(*target, "resnet18", "", folder / "w", start)).find(note), std::string::npos);
+}
+
 TEST(PretrainedTest, AFreshHeadKeepsNothingOfTheClassifier) {
   const fixtures::TemporaryDirectory folder;
   const auto source = network(3), target = network(3);
