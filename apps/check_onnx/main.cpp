@@ -67,12 +67,15 @@ cv::dnn::Net opened(const std::string& model) {
 
 /// Whether the reader takes several images at once; some of its layers do not, in which case the file may be right.
 /// Throws where it does and gives other outputs than one by one. Opens the file again: OpenCV 4.10 adds wrong numbers
-/// in residual networks when the number of images changes.
+/// in residual networks when the number of images changes. As many images as no image has channels: 4.6 would take
+/// three values per channel for one per image, and refuses them with any other number of images.
 bool agrees_as_batch(const std::string& model, Inputs& inputs, const cv::Mat& answers) {
   cv::Mat together;
   try {
     cv::dnn::Net network = opened(model);
-    together = outputs_of(network, inputs.some(0, std::min(inputs.shape.at(0), 3)));
+    constexpr int kTogether = 5;
+    const int images = inputs.shape.at(0) < kTogether ? std::min(inputs.shape.at(0), 2) : kTogether;
+    together = outputs_of(network, inputs.some(0, images));
   } catch (const cv::Exception&) {
     return false;
   }

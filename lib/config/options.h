@@ -78,9 +78,11 @@ inline constexpr const char* kNoGroups = "none";
 inline constexpr const char* kNearDuplicates = "near-duplicates";
 /// With skip: as good as any number of bad images.
 inline constexpr int64_t kUnlimitedBad = 1'000'000'000;
-enum class TrainCrop { none, center, random_resized, padded };
-enum class EvalCrop { none, center };
+enum class TrainCrop { none, center, random_resized, padded, letterbox };
+enum class EvalCrop { none, center, letterbox };
 enum class Interpolation { bilinear, bicubic, lanczos };
+/// The random operations of an image beside those of rand_augment.
+enum class AugmentPolicy { none, ta_wide, aug_mix, three_augment };
 enum class AugmentInterpolation { nearest, bilinear };
 enum class OptimizerKind { sgd, adam, adamw, rmsprop, nadam, lion, lamb, muon };
 enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial, cosine_restarts, wsd, plateau };
@@ -205,10 +207,13 @@ struct AugmentOptionsOf {
   double ratio_max = 4.0 / 3.0;
   Pick<int64_t> crop_padding{};      ///< pixels of zero border for the padded crop
   Pick<double> hflip{};              ///< probability; auto: 0.5, or 0 where samples have a fixed size
+  double vflip = 0;                  ///< probability
   double rotate90 = 0;               ///< probability
   double rotation = 0;               ///< degrees either way; 0: off
   std::vector<double> rand_augment;  ///< operations per image and level; empty: off
-  bool trivial_augment = false;
+  AugmentPolicy policy = AugmentPolicy::none;
+  double affine_shift = 0, affine_scale_min = 1, affine_scale_max = 1, affine_shear = 0;  ///< degrees; others: shares
+  double perspective = 0, perspective_distortion = 0.5;                                   ///< probability, share
   std::vector<double> color_jitter;      ///< empty: off; 1 or 3 numbers without hue, 4 with it
   double grayscale = 0;                  ///< probability
   double gaussian_blur = 0;              ///< probability
@@ -233,6 +238,11 @@ struct AugmentOptionsOf {
   Interpolation interpolation = Interpolation::bilinear;  ///< filter of every resize, in training and evaluation
 };
 using AugmentOptions = AugmentOptionsOf<Auto>;
+
+template <template <typename> class Pick>
+bool is_affine(const AugmentOptionsOf<Pick>& o) {
+  return o.affine_shift > 0 || o.affine_scale_min != 1 || o.affine_scale_max != 1 || o.affine_shear > 0;
+}
 using ResolvedAugmentOptions = AugmentOptionsOf<Plain>;
 
 template <template <typename> class Pick>

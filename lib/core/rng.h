@@ -36,6 +36,11 @@ enum class RngPurpose : uint32_t {
   random_erasing = 24,
   frequency_mask = 25,
   time_mask = 26,
+  vflip = 27,
+  affine = 28,
+  perspective = 29,
+  aug_mix = 30,
+  three_augment = 31,
 };
 
 /// A stream keyed by (seed, purpose, epoch, sample). Copyable, 40 bytes, no global state. At most 2^34 draws.

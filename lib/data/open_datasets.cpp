@@ -354,6 +354,27 @@ std::shared_ptr<const Source> open_split(const config::DataOptions& options, con
   return split == options.train_split ? part_of_each_class(source, options.fraction) : source;
 }
 
+namespace {
+
+/// Where a missing validation split is the only obstacle, nothing needs one. Throws what was wrong with the data as
+/// given.
+std::unique_ptr<Layout> layout_without_validation(const config::DataOptions& options) {
+  try {
+    return detect_layout(options);
+  } catch (const core::Error& error) {
+    if (error.kind() != core::ErrorKind::no_input || options.val_split || options.val_fraction > 0) throw;
+    config::DataOptions all = options;
+    all.val_split = config::kNoValidation;
+    try {
+      return detect_layout(all);
+    } catch (const core::Error&) {
+      throw error;
+    }
+  }
+}
+
+}  // namespace
+
 NamedSources open_whole_splits(const config::DataOptions& options, std::vector<std::string> names,
                                std::vector<std::string>& notes) {
   if (config::is_numeric_task(options.task)) {
@@ -362,7 +383,7 @@ NamedSources open_whole_splits(const config::DataOptions& options, std::vector<s
         core::format("shards hold a class per image, but task {} learns numbers", config::task_name(options.task)),
         "train on the loose files");
   }
-  const std::unique_ptr<Layout> layout = detect_layout(options);
+  const std::unique_ptr<Layout> layout = layout_without_validation(options);
   if (names.empty()) {
     names.push_back(options.train_split);
     for (const char* const name : kValSplits) {

@@ -55,18 +55,39 @@ def from_pil(image):
 
 
 def policy_operation(image, number, space, level, sign, way):
-    """One operation of RandAugment (space 0) or TrivialAugmentWide (1), as their forward() applies it."""
+    """One operation of RandAugment (space 0), TrivialAugmentWide (1) or AugMix (2), as their forward() applies it."""
     if space == 0:
         meta = autoaugment.RandAugment()._augmentation_space(31, (image.height, image.width))
-    else:
+    elif space == 1:
         meta = autoaugment.TrivialAugmentWide()._augmentation_space(31)
-    assert tuple(meta) == OPERATIONS, "another list of operations"
+    else:
+        meta = autoaugment.AugMix()._augmentation_space(10, (image.height, image.width))
+    assert set(meta) | {"Identity"} == set(OPERATIONS), "another list of operations"
     magnitudes, signed = meta[OPERATIONS[number]]
     magnitude = float(magnitudes[level].item()) if magnitudes.ndim > 0 else 0.0
     return autoaugment._apply_op(image, OPERATIONS[number], sign * magnitude if signed else magnitude, WAYS[way], None)
 
 
+def affine(image, degrees, right, down, scale, shear, way):
+    return F.affine(image, -degrees, [int(right), int(down)], scale, [shear, 0], WAYS[way])
+
+
+def perspective(image, *numbers):
+    """torchvision's F.perspective with its coefficients in double precision, as since torchvision 0.15."""
+    ends, last = np.array(numbers[:8]).reshape(4, 2), image.width - 1
+    rows, sides = [], []
+    for (x, y), (from_x, from_y) in zip(ends, ((0, 0), (last, 0), (last, last), (0, last))):
+        rows += [[x, y, 1, 0, 0, 0, -from_x * x, -from_x * y], [0, 0, 0, x, y, 1, -from_y * x, -from_y * y]]
+        sides += [from_x, from_y]
+    coefficients = np.linalg.solve(np.array(rows), np.array(sides))
+    resample = (Image.NEAREST, Image.BILINEAR)[numbers[8]]
+    return image.transform(image.size, Image.PERSPECTIVE, list(coefficients), resample)
+
+
 THEIRS = {
+    "vflip": F.vflip,
+    "affine": affine,
+    "perspective": perspective,
     "brightness": F.adjust_brightness,
     "contrast": F.adjust_contrast,
     "saturation": F.adjust_saturation,
@@ -117,6 +138,14 @@ def cases():
     for degrees in (-179.3, -90.01, -45, -13.7, -0.2, 0.1, 5, 30, 61.23, 120.5, 171):
         yield "rotate nearest", "rotate", (degrees, 0), 0
         yield "rotate bilinear", "rotate", (degrees, 1), 1
+    yield "vertical flip", "vflip", (), 0
+    for degrees, right, down, scale, shear in ((0, 3, -5, 1, 0), (13, 0, 7, 0.6, 0), (-40, -9, 2, 1.7, 12),
+                                               (0, 0, 0, 1.2, -30), (5, 20, 1, 0.3, 4)):
+        yield "affine nearest", "affine", (degrees, right, down, scale, shear, 0), 0
+        yield "affine bilinear", "affine", (degrees, right, down, scale, shear, 1), 1
+    for moved in ((0, 0, 60, 0, 60, 60, 0, 60), (3, 9, 51, 2, 47, 60, 14, 55), (15, 0, 46, 12, 60, 46, 1, 59)):
+        yield "perspective nearest", "perspective", (*moved, 0), 255  # a position between two pixels is either's
+        yield "perspective bilinear", "perspective", (*moved, 1), 0
     for kernel, sigma in ((3, 0.1), (3, 0.8), (5, 1.2), (9, 2.0), (23, 0.1), (23, 0.9), (23, 2.0), (23, 30.0)):
         yield "blur", "blur", (kernel, sigma), 1
     for space, name in ((0, "RandAugment"), (1, "TrivialAugment")):
@@ -127,6 +156,14 @@ def cases():
                     for way in (0, 1) if moves else (0,):
                         yield (f"{name} {operation}" + (" bilinear" if way else ""), "operation",
                                (number, space, level, sign, way), way)
+
+
+    for number, operation in list(enumerate(OPERATIONS))[1:]:
+        for level in (0, 1, 2, 5, 9):
+            for sign in (1, -1):
+                for way in (0, 1) if number <= 5 else (0,):
+                    yield (f"AugMix {operation}" + (" bilinear" if way else ""), "operation",
+                           (number, 2, level, sign, way), way)
 
 
 def test_images(folder, side):
@@ -183,6 +220,9 @@ def golden_cases():
     yield "quarters", (3,)
     yield "rotate", (30, 0)
     yield "rotate", (-101.5, 0)
+    yield "vflip", ()
+    yield "affine", (-20, 3, -2, 0.8, 10, 0)
+    yield "perspective", (1, 3, 21, 0, 23, 19, 2, 20, 1)
     for number in range(len(OPERATIONS)):
         yield "operation", (number, 0, 9, 1, 0)
         yield "operation", (number, 1, 22, -1, 0)

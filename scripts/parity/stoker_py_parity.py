@@ -233,6 +233,7 @@ def main():
         small = ["--model", "tiny_cnn", "--img-size", "32"]
         case("crop-pct 0.875, gray", [*small, "--crop-pct", "0.875", "--in-chans", "1"])
         case("bicubic", [*small, "--interpolation", "bicubic"])
+        case("letterbox", [*small, "--train-crop", "letterbox", "--eval-crop", "letterbox"])
         case("the whole image squeezed, lanczos, mean and std", [*small, "--interpolation", "lanczos", "--eval-crop", "none", "--mean", "0.4,0.5,0.6", "--std", "0.2,0.3,0.25"])
         case("averaged weights, mirrored as well", [*small, "--model-ema", "--tta", "hflip"])
         if HAS_TORCHVISION:

@@ -365,7 +365,7 @@ class Preprocessing:
     def __init__(self, options):
         self.side = int(options["img-size"])
         self.in_chans = int(options["in-chans"])
-        self.centre = options["eval-crop"] == "center"
+        self.crop = options["eval-crop"]
         self.crop_pct = float(options["crop-pct"])
         self.filter = Image.Resampling[options.get("interpolation", "bilinear").upper()]
         self.mean = torch.tensor(options["mean"], dtype=torch.float32).reshape(-1, 1, 1)
@@ -376,9 +376,16 @@ class Preprocessing:
         self.value_range = [float(value) for value in value_range] if len(value_range) == 2 else None
 
     def geometry(self, width, height):
-        """((width, height) to resize to, (left, top) of the window)."""
-        if not self.centre:
+        """((width, height) to resize to, (left, top) of the window; below 0: black bars)."""
+        if self.crop == "none":
             return (self.side, self.side), (0, 0)
+        if self.crop == "letterbox":
+            size = self.side, self.side
+            if width > height:
+                size = self.side, max(1, round(height / width * self.side))
+            elif height > width:
+                size = max(1, round(width / height * self.side)), self.side
+            return size, (-round((self.side - size[0]) * 0.5), -round((self.side - size[1]) * 0.5))
         least = int(self.side / self.crop_pct + 1e-9)
         if width <= height:
             size = least, least * height // width

@@ -70,6 +70,17 @@ TEST_F(ExportTest, OpenCvAgreesWithEveryBoundary) {
   }
 }
 
+TEST_F(ExportTest, OpenCvAgreesOnColourImagesThatAreNormalisedInside) {
+  if (!kHasChecker) GTEST_SKIP() << "built without OpenCV's dnn";
+  const Words train = {"--data-dir", "data",      "--model", "tiny_cnn", "--in-chans", "3",     "--epochs",
+                       "1",          "--threads", "1",       "--no-amp", "--run-dir",  "colour"};
+  ASSERT_EQ(run(train, work_.path()).exit_code, 0);
+  const Words words = {"export", "colour", "--check", "--with-preprocessing", "-o", "c.onnx", "--threads", "1"};
+  const Ended ended = run(words, work_.path());
+  EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  EXPECT_NE(ended.err.find("agrees on"), std::string::npos) << ended.err;
+}
+
 TEST_F(ExportTest, ACalibratedCheckpointExportsItsTemperature) {
   ASSERT_EQ(run({"eval", "run", "--calibrate", "--threads", "1"}, work_.path()).exit_code, 0);
   const Words check = kHasChecker ? Words{"images", "--check", "-o", "a.onnx"} : Words{"images", "-o", "a.onnx"};

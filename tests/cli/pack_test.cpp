@@ -53,6 +53,15 @@ TEST(PackCommandTest, PacksOnceAndThenReportsIt) {
   expect_nothing_half_written(work);
 }
 
+TEST(PackCommandTest, ClassFoldersWithoutSplitsArePackedAsAWholeAndTheNextCommandTrains) {
+  const Workplace work;
+  write_folders(work);
+  const Ended packed = succeed(work, {"pack", "data/train", "packed"});
+  EXPECT_TRUE(contains(packed, "next      train --data-dir packed --val-fraction 0.1 ")) << packed.out;
+  succeed(work, {"--data-dir", "packed", "--val-fraction", "0.5", "--model", "tiny_cnn", "--epochs", "1", "--threads",
+                 "1", "--run-dir", "run", "--no-amp"});
+}
+
 TEST(PackCommandTest, ResizedImagesOfSixteenBitsKeepTheirContrast) {
   const Workplace work;
   for (const char* const name : {"cat/0", "cat/1", "dog/0", "dog/1"}) {

@@ -36,13 +36,22 @@ bool apply_named(const std::string& operation, const std::vector<double>& n, con
     turn_quarters(copy.data(), static_cast<int>(n.at(0)), image);
   else if (operation == "rotate")
     move_pixels(copy.data(), rotation_map(n.at(0), image.side), way(1), image);
-  else if (operation == "blur")
+  else if (operation == "vflip")
+    flip_vertically(image);
+  else if (operation == "affine") {  // degrees, right, down, scale, shear, interpolation
+    const AffineMove move{n.at(0), n.at(3), n.at(4), static_cast<int>(n.at(1)), static_cast<int>(n.at(2))};
+    move_pixels(copy.data(), affine_map(move, image.side), way(5), image);
+  } else if (operation == "perspective") {  // the corners' x and y, interpolation
+    Corners corners;
+    for (size_t i = 0; i < corners.size(); ++i) corners[i] = {n.at(2 * i), n.at(2 * i + 1)};
+    move_pixels(copy.data(), perspective_map(corners, image.side), way(8), image);
+  } else if (operation == "blur")
     blur(image, static_cast<int>(n.at(0)), n.at(1), blur_scratch);
   else if (operation == "noise")
     add_noise(image, make_noise_table(n.at(0)), static_cast<uint64_t>(n.at(1)));
   else if (operation == "operation") {  // number, space, level, sign, interpolation
     const auto which = static_cast<ImageOperation>(static_cast<int>(n.at(0)));
-    const auto space = n.at(1) == 0 ? MagnitudeSpace::rand_augment : MagnitudeSpace::trivial_augment;
+    const auto space = static_cast<MagnitudeSpace>(static_cast<int>(n.at(1)));
     const double magnitude = magnitude_of(which, space, static_cast<int>(n.at(2)), image.side);
     apply_operation(which, has_sign(which) ? n.at(3) * magnitude : magnitude, way(4), image, copy);
   } else

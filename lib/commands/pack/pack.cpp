@@ -166,7 +166,8 @@ Outcome pack_data_set(const Settings& resolved, const PackFlags& flags) {
   core::log_info("packed    {}: {}, in {}{}", core::printable(flags.output), content,
                  core::duration_text(news.seconds()), kept);
   if (report.bad_images > 0) core::log_warning("bad images left out: {}", report.bad_images);
-  core::log_info("next      train --data-dir {0}    train pack --verify {0}", core::printable(flags.output));
+  core::log_info("next      train --data-dir {0}{1}    train pack --verify {0}", core::printable(flags.output),
+                 splits.size() == 1 ? " --val-fraction 0.1" : "");
   return {core::kExitOk, "packed"};
 }
 

@@ -2,11 +2,13 @@
 #include "commands/train/check_data_files.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/time/clock.h"
 #include "train/setup/assemble.h"
 #include "train/setup/option_warnings.h"
 
@@ -65,13 +67,21 @@ void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datas
   constexpr int64_t kAtMost = 1000;  // of each split: seconds
   const data::FileCheckSettings settings = {decode_limits(options.data),
                                             std::max<int64_t>(1, options.loader.num_workers), kAtMost};
+  const auto begin = std::chrono::steady_clock::now();
+  int64_t read = 0;
   for (const auto& source : {datasets.train, datasets.val}) {
     const data::FileCheck check = data::check_files(*source, settings);
+    read += check.looked_at;
     if (check.bad == 0) continue;
     std::string text = "bad image " + check.first_bad.front();
     if (check.bad > 1) text += core::format(" (and {} more)", core::count_text(check.bad - 1));
     throw core::Error(core::ErrorKind::data, text,
                       "repair or remove the file, or skip such images: --on-bad-image skip");
+  }
+  constexpr double kNoticed = 2;  // seconds
+  if (const double seconds = core::seconds_since(begin); seconds > kNoticed) {
+    core::log_info("files     {} samples read before training, none bad, in {}", core::count_text(read),
+                   core::duration_text(seconds));
   }
 }
 

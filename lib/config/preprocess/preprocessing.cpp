@@ -73,11 +73,27 @@ const std::vector<std::pair<std::string, Interpolation>>& filters() {
   return all;
 }
 
-std::string filter_name(Interpolation interpolation) {
-  for (const auto& [name, value] : filters()) {
-    if (value == interpolation) return name;
+const std::vector<std::pair<std::string, EvalCrop>>& crops() {
+  static const std::vector<std::pair<std::string, EvalCrop>> all = {
+      {"center", EvalCrop::center}, {"none", EvalCrop::none}, {"letterbox", EvalCrop::letterbox}};
+  return all;
+}
+
+template <typename Value>
+std::string name_in(const std::vector<std::pair<std::string, Value>>& names, Value value) {
+  for (const auto& [name, named] : names) {
+    if (named == value) return name;
   }
   return "";
+}
+
+const char* resize_rule(EvalCrop crop) {
+  switch (crop) {
+    case EvalCrop::none: break;
+    case EvalCrop::center: return "short-side";
+    case EvalCrop::letterbox: return "fit";
+  }
+  return "squash";
 }
 
 /// Sets options through their rows, which check the ranges.
@@ -139,7 +155,7 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
   }
   setter.set(options.data.frame_sampling, (record.frame_sampling == FrameSampling::uniform ? "uniform," : "stride,") +
                                               std::to_string(record.frame_stride));
-  setter.set(options.augment.eval_crop, record.crop == EvalCrop::center ? "center" : "none");
+  setter.set_choice(options.augment.eval_crop, crops(), record.crop);
   setter.set(options.augment.crop_pct, number_text(record.crop_pct));
   setter.set_choice(options.augment.interpolation, filters(), record.interpolation);
   setter.set(options.task.threshold, list_value_text(record.threshold));
@@ -303,7 +319,6 @@ void require_sizes(const Preprocessing& record, const Reader& reader) {
 
 Json to_json(const Preprocessing& record) {
   const bool is_bytes = record.element == "uint8";
-  const bool centered = record.crop == EvalCrop::center;
   Json input = {{"height", record.height},     {"width", record.width},
                 {"channels", record.channels}, {"channel_order", channel_order(record.channels)},
                 {"type", record.element},      {"taken_as_is", record.taken_as_is}};
@@ -315,8 +330,8 @@ Json to_json(const Preprocessing& record) {
     input["frame_stride"] = record.frame_stride;
   }
   Json resize = {
-      {"rule", centered ? "short-side" : "squash"}, {"filter", filter_name(record.interpolation)}, {"antialias", true}};
-  if (centered) resize["short_side"] = record.resized_short_side();
+      {"rule", resize_rule(record.crop)}, {"filter", name_in(filters(), record.interpolation)}, {"antialias", true}};
+  if (record.crop == EvalCrop::center) resize["short_side"] = record.resized_short_side();
   Json json = {{"format", "stoker-preprocess"},
                {"version", version_of(record)},
                {"task", task_name(record.task)},
@@ -324,7 +339,7 @@ Json to_json(const Preprocessing& record) {
                {names_key(record.task), record.names},
                {"input", std::move(input)},
                {"resize", std::move(resize)},
-               {"crop", {{"rule", centered ? "center" : "none"}, {"share", record.crop_pct}}},
+               {"crop", {{"rule", name_in(crops(), record.crop)}, {"share", record.crop_pct}}},
                {"normalize", {{"divide_by", is_bytes ? 255 : 1}, {"mean", record.mean}, {"std", record.std}}},
                {"predictions", predictions_json(record)}};
   return json;
@@ -344,9 +359,8 @@ Preprocessing preprocessing_from_json(const Json& json, const std::string& path)
     const Json& resize = json.at("resize");
     record.interpolation = reader.choice<Interpolation>(resize, "filter", filters());
     reader.expect(resize, "antialias", true);
-    record.crop =
-        reader.choice<EvalCrop>(json.at("crop"), "rule", {{"center", EvalCrop::center}, {"none", EvalCrop::none}});
-    reader.expect(resize, "rule", record.crop == EvalCrop::center ? "short-side" : "squash");
+    record.crop = reader.choice<EvalCrop>(json.at("crop"), "rule", crops());
+    reader.expect(resize, "rule", resize_rule(record.crop));
     json.at("crop").at("share").get_to(record.crop_pct);
     if (!(record.crop_pct > 0 && record.crop_pct <= 1)) reader.refuse("the share of the crop is not in (0, 1]");
     if (resize.contains("short_side")) reader.expect(resize, "short_side", record.resized_short_side());

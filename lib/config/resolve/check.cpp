@@ -43,6 +43,9 @@ void check_augment(const ResolvedAugmentOptions& o, RuleBook& rules) {
                 core::format("scale {},{}: the first is larger", number_text(o.scale_min), number_text(o.scale_max)));
   rules.require(o.ratio_min <= o.ratio_max,
                 core::format("ratio {},{}: the first is larger", number_text(o.ratio_min), number_text(o.ratio_max)));
+  rules.require(o.affine_scale_min <= o.affine_scale_max,
+                core::format("affine: the scale of at least {} is above the one of at most {}",
+                             number_text(o.affine_scale_min), number_text(o.affine_scale_max)));
   rules.require(o.mixup_prob == ResolvedAugmentOptions().mixup_prob || o.mixup_alpha > 0 || o.cutmix_alpha > 0,
                 "mixup-prob mixes nothing without mixup-alpha or cutmix-alpha");
   rules.require(
@@ -173,10 +176,13 @@ void check_task(const Options& given, const ResolvedOptions& options, bool has_n
       core::format("tta hflip averages over mirror images, but the numbers that task {} learns may be others for "
                    "them: set tta none",
                    name));
-  const bool turns =
-      augment.rotate90 > 0 || augment.rotation > 0 || !augment.rand_augment.empty() || augment.trivial_augment;
-  rules.require(!turns || task != TaskKind::head_pose,
-                "rotate90, rotation and auto-augment turn heads without their angles: not for task head-pose");
+  const bool turns = augment.vflip > 0 || augment.rotate90 > 0 || augment.rotation > 0 || is_affine(augment) ||
+                     augment.perspective > 0 || !augment.rand_augment.empty() ||
+                     (augment.policy != AugmentPolicy::none && augment.policy != AugmentPolicy::three_augment);
+  rules.require(
+      !turns || task != TaskKind::head_pose,
+      "vflip, rotate90, rotation, affine, perspective and auto-augment move heads without their angles: not for "
+      "task head-pose");
   rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
                 core::format("label-smoothing has no meaning for task {}", name));
   const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };
@@ -256,9 +262,12 @@ void check_fixed_size(const ResolvedOptions& options, const DataFacts& data, Rul
   };
   refuse(o.train_crop != TrainCrop::none, "train-crop");
   refuse(o.hflip > 0, "hflip");
+  refuse(o.vflip > 0, "vflip");
   refuse(o.rotate90 > 0, "rotate90");
   refuse(o.rotation > 0, "rotation");
-  refuse(!o.rand_augment.empty() || o.trivial_augment, "auto-augment");
+  refuse(is_affine(o), "affine");
+  refuse(o.perspective > 0, "perspective");
+  refuse(!o.rand_augment.empty() || o.policy != AugmentPolicy::none, "auto-augment");
   refuse(!o.color_jitter.empty(), "color-jitter");
   refuse(o.grayscale > 0, "grayscale");
   refuse(o.gaussian_blur > 0, "gaussian-blur");

@@ -2,6 +2,7 @@
 // Rows of the group augment. Independent of how options are read or shown.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "config/table/declaration.h"
 #include "config/table/parse_value.h"
@@ -16,10 +17,12 @@ template <template <typename> class Pick>
 void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
   using Of = AugmentOptionsOf<Pick>;
   d.group("augment", "Data augmentation");
-  d.add("train-crop", o.train_crop, choice_codec<TrainCrop>("none center random-resized padded"))
+  d.add("train-crop", o.train_crop, choice_codec<TrainCrop>("none center random-resized padded letterbox"))
       .help(
           "Crop while training; auto is padded below 64 pixels (center for gray images and up to 20 epochs), else "
-          "random-resized. Use center or none where objects must not be cut off.");
+          "random-resized. Use letterbox (the whole image, black bars) or none (squashed) where objects must not be "
+          "cut "
+          "off.");
   d.add_parts("scale",
               {{"MIN", o, &Of::scale_min, number_codec({0, 1, true, false})},
                {"MAX", o, &Of::scale_max, number_codec({0, 1, true, false})}},
@@ -44,10 +47,10 @@ void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
           "Probability of a horizontal flip; auto is 0.5, and 0 for samples of HDF5 and multi-band files. Set 0 where "
           "left "
           "and right differ, as in text.");
-  d.add("eval-crop", o.eval_crop, choice_codec<EvalCrop>("none center"))
+  d.add("eval-crop", o.eval_crop, choice_codec<EvalCrop>("none center letterbox"))
       .help(
-          "Crop for evaluation: the centre, or none, which squeezes the whole image into the square. Use none where "
-          "objects are at the border.")
+          "Crop for evaluation: the centre; none squashes the whole image into the square, letterbox adds black bars. "
+          "Use the one that training saw; none or letterbox where objects are at the border.")
       .used_in_inference();
   d.add("crop-pct", o.crop_pct, number_codec({0, 1, true, false}))
       .help(
@@ -87,20 +90,31 @@ std::vector<double> rand_augment_of_timm(const std::string& text) {
   return {operations, std::min(kStrengths, std::round(3 * strength))};
 }
 
-std::string assign_policy(const std::string& text, std::vector<double>& rand_augment, bool& trivial_augment) {
+const std::map<std::string, AugmentPolicy>& policies() {
+  static const std::map<std::string, AugmentPolicy> all = {{"none", AugmentPolicy::none},
+                                                           {"ta-wide", AugmentPolicy::ta_wide},
+                                                           {"augmix", AugmentPolicy::aug_mix},
+                                                           {"3a", AugmentPolicy::three_augment}};
+  return all;
+}
+
+std::string assign_policy(const std::string& text, std::vector<double>& rand_augment, AugmentPolicy& policy) {
   const std::string word = kebab(text);
   const std::vector<double> rand = word == "ra" ? std::vector<double>{2, 9} : rand_augment_of_timm(word);
-  if (rand.empty() && word != "ta-wide" && word != "none") {
-    return shown(text) + " is not accepted; write none, ra, ta-wide or such as rand-m9-n2";
+  const auto named = policies().find(word);
+  if (rand.empty() && named == policies().end()) {
+    return shown(text) + " is not accepted; write none, ra, ta-wide, augmix, 3a or such as rand-m9-n2";
   }
   rand_augment = rand;
-  trivial_augment = word == "ta-wide";
+  policy = rand.empty() ? named->second : AugmentPolicy::none;
   return "";
 }
 
-std::string policy_text(const std::vector<double>& rand_augment, bool trivial_augment) {
-  if (trivial_augment) return "ta-wide";
-  if (rand_augment.size() != 2) return "none";
+std::string policy_text(const std::vector<double>& rand_augment, AugmentPolicy policy) {
+  if (rand_augment.size() != 2) {
+    const auto is_it = [&](const auto& named) { return named.second == policy; };
+    return std::find_if(policies().begin(), policies().end(), is_it)->first;
+  }
   if (rand_augment == std::vector<double>{2, 9}) return "ra";
   return core::format("rand-m{:.4g}-n{}", rand_augment[1] / 3, rand_augment[0]);
 }
@@ -126,21 +140,42 @@ std::string assign_jitter(const std::string& text, std::vector<double>& jitter, 
 
 template <template <typename> class Pick>
 void declare_moves(Declaration& d, AugmentOptionsOf<Pick>& o) {
+  using Of = AugmentOptionsOf<Pick>;
+  d.add("vflip", o.vflip, number_codec(kProbability))
+      .unit("probability")
+      .help("Probability of a vertical flip. Use 0.5 where there is no up, as in microscopy.")
+      .value_in_older_runs("0");
   d.add("rotate90", o.rotate90, number_codec(kProbability))
       .unit("probability")
       .help("Probability of a rotation by 90, 180 or 270 degrees. Use it where there is no up, as in aerial images.");
   d.add("rotation", o.rotation, number_codec({0, 180}))
       .unit("degrees")
       .help("Rotate by a random angle of up to this either way; 0: off. Use 10 to 20 where cameras are not level.");
-  d.add_own(
-       "auto-augment", {&o.rand_augment, &o.trivial_augment},
-       [&o](const std::string& text) { return assign_policy(text, o.rand_augment, o.trivial_augment); },
-       [&o] { return policy_text(o.rand_augment, o.trivial_augment); })
-      .alias({"aa"})
-      .placeholder("none|ra|ta-wide|rand-mM-nN")
+  d.add_parts("affine", {{"SHIFT", o, &Of::affine_shift, number_codec(kProbability)},
+                         {"MIN", o, &Of::affine_scale_min, number_codec({0.1, 10})},
+                         {"MAX", o, &Of::affine_scale_max, number_codec({0.1, 10})},
+                         {"SHEAR", o, &Of::affine_shear, number_codec({0, 80})}})
       .help(
-          "A policy of random operations: ra and ta-wide are torchvision's RandAugment and TrivialAugmentWide, "
-          "rand-m9-n2 is timm's RandAugment with 2 operations of strength 9 of 10. Try it where a long run overfits.");
+          "Random affine move, as torchvision's RandomAffine: a shift of up to SHIFT of the side, a scale of MIN to "
+          "MAX (1) and a shear of up to SHEAR degrees, with --rotation in one step. Use it where objects are found "
+          "anywhere and in any size; 0: off.")
+      .value_in_older_runs("0,1,1,0");
+  d.add_parts("perspective", {{"P", o, &Of::perspective, number_codec(kProbability)},
+                              {"DISTORTION", o, &Of::perspective_distortion, number_codec(kProbability)}})
+      .help(
+          "Random perspective with probability P, as torchvision's RandomPerspective: corners move by up to "
+          "DISTORTION of half the side. Use it where flat things are seen from any side.")
+      .value_in_older_runs("0,0.5");
+  d.add_own(
+       "auto-augment", {&o.rand_augment, &o.policy},
+       [&o](const std::string& text) { return assign_policy(text, o.rand_augment, o.policy); },
+       [&o] { return policy_text(o.rand_augment, o.policy); })
+      .alias({"aa"})
+      .placeholder("none|ra|ta-wide|augmix|3a|rand-mM-nN")
+      .help(
+          "A policy of random operations: ra, ta-wide and augmix are torchvision's RandAugment, TrivialAugmentWide and "
+          "AugMix, 3a is DeiT III's 3-Augment, rand-m9-n2 timm's RandAugment with 2 operations of strength 9 of 10. "
+          "Try it where a long run overfits.");
   d.add("augment-interpolation", o.augment_interpolation, choice_codec<AugmentInterpolation>("nearest bilinear"))
       .help("How rotation and auto-augment move pixels. Set nearest only to compare with programs that use it.")
       .expert();

@@ -100,7 +100,7 @@ const std::vector<ForeignOption>& timm_keys() {
       with(explained, "",
            "aug-repeats aug-splits bce-pos-weight bce-sum bn-eps cutmix-minmax "
            "drop-block gp head-init-bias head-init-scale jsd-loss lr-noise mixup-off-epoch model-kwargs naflex-loader "
-           "opt-kwargs resplit split-bn train-num-samples val-num-samples vflip",
+           "opt-kwargs resplit split-bn train-num-samples val-num-samples",
            "-="),
       "",
       "amp-impl apex-amp dataset-download dataset-trust-remote-code device-modules dist-bn fast-norm fuser "
@@ -196,6 +196,7 @@ const std::vector<ForeignOption>& words_of_command_lines() {
       {"weight-decay", "l2"},
       {"label-smoothing", "label-smoothing-factor"},
       {"hflip", "fliplr"},
+      {"vflip", "flipud"},
       {"rotation", "degrees"},
       {"random-erasing", "erasing"},
       {"effective-batch-size", "nbs"},

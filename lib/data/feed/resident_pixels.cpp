@@ -72,7 +72,9 @@ std::string obstacle_of(const Source& source, const TransformPlan& plan) {
 /// For windows that `plan` draws.
 std::string size_obstacle(const TransformPlan& plan, int height, int width) {
   core::Rng rng(0, core::RngPurpose::augment, 0, 0);
-  if (draw_geometry(plan, width, height, rng).keeps_size()) return "";
+  const SampleGeometry geometry = draw_geometry(plan, width, height, rng);
+  if (has_bars(plan, geometry)) return "images get black bars";
+  if (geometry.keeps_size()) return "";
   return core::format("images of {} x {} are resized to {} x {}", height, width, plan.out_height(), plan.out_width());
 }
 

@@ -177,7 +177,8 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Regi
 
 std::string SampleReader::write_as_decoded(const SampleContent& content, const SampleGeometry& geometry, uint8_t* row,
                                            StageTimes& times) {
-  ResizedRows rows(resample_task(plan_, geometry), geometry.left, geometry.top, scratch_.resample, band_, row);
+  ResizedRows rows(resample_task(plan_, geometry), geometry.left, geometry.top, scratch_.resample, band_,
+                   filled_part(plan_, geometry, row));
   std::string reason = decode_rows(content.bytes, content.size, plan_.channels(), limits_, rows.needed(), rows);
   times.resize += rows.resize_nanoseconds();
   times.decode -= rows.resize_nanoseconds();

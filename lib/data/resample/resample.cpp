@@ -208,13 +208,13 @@ void RowResampler::add(const uint8_t* rows, int64_t stride, int count, int64_t r
   }
   next_row_ += count;
   const AxisWeights& taps = scratch_.rows;
-  const int64_t row_bytes = int64_t{task_.out_width} * task_.channels;
+  const int64_t row_bytes = int64_t{task_.out_width} * task_.channels, out_bytes = task_.out_row_bytes();
   for (; next_output_ < task_.out_height; ++next_output_) {
     const auto i = static_cast<size_t>(next_output_);
     if (taps.first[i] + taps.count[i] > next_row_) break;
     merge(scratch_.narrowed.data() + (taps.first[i] - held_from_) * stride_, stride_,
           taps.weights.data() + int64_t{next_output_} * taps.stride, taps.count[i], row_bytes,
-          out_ + next_output_ * row_bytes);
+          out_ + next_output_ * out_bytes);
   }
 }
 

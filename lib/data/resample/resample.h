@@ -19,7 +19,8 @@ using kernels::kWeightBits;
 enum class ResizeFilter { bilinear, bicubic, lanczos };
 
 /// The task: the source is resized to resized_width x resized_height, of which the window of
-/// out_width x out_height at (window_left, window_top) is written, mirrored left to right if requested.
+/// out_width x out_height at (window_left, window_top), which lies in it, is written, mirrored left to right if
+/// requested.
 struct ResampleTask {
   const uint8_t* source = nullptr;  ///< HWC
   int64_t source_stride = 0;        ///< bytes from row to row
@@ -28,6 +29,8 @@ struct ResampleTask {
   int resized_width = 0, resized_height = 0;
   int window_left = 0, window_top = 0;
   int out_width = 0, out_height = 0;
+  int64_t out_stride = 0;  ///< bytes from row to row of the output; 0: one right after the other
+  int64_t out_row_bytes() const { return out_stride > 0 ? out_stride : int64_t{out_width} * channels; }
   bool mirror = false;
   ResizeFilter filter = ResizeFilter::bilinear;
 };

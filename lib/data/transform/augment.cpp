@@ -15,29 +15,35 @@
 namespace stoker::data {
 namespace {
 
-/// torch.linspace(low, high, 31)[level] in single precision: from both ends towards the middle.
-double spaced(float low, float high, int level) {
-  const float step = (high - low) / static_cast<float>(kMagnitudes - 1);
-  if (level < kMagnitudes / 2) return low + step * static_cast<float>(level);
-  return high - step * static_cast<float>(kMagnitudes - 1 - level);
+/// torch.linspace(low, high, levels)[level] in single precision: from both ends towards the middle.
+double spaced(float low, float high, int level, int levels) {
+  const float step = (high - low) / static_cast<float>(levels - 1);
+  if (level < levels / 2) return low + step * static_cast<float>(level);
+  return high - step * static_cast<float>(levels - 1 - level);
 }
 
 }  // namespace
 
 double magnitude_of(ImageOperation operation, MagnitudeSpace space, int level, int side) {
-  const bool trivial = space == MagnitudeSpace::trivial_augment;
+  const bool trivial = space == MagnitudeSpace::trivial_augment, mixes = space == MagnitudeSpace::aug_mix;
+  const int levels = mixes ? kAugMixMagnitudes : kMagnitudes;
+  const auto up_to = [&](float most) { return spaced(0, most, level, levels); };
   switch (operation) {
     case ImageOperation::shear_x:
-    case ImageOperation::shear_y: return spaced(0, trivial ? 0.99F : 0.3F, level);
+    case ImageOperation::shear_y: return up_to(trivial ? 0.99F : 0.3F);
     case ImageOperation::translate_x:
-    case ImageOperation::translate_y: return spaced(0, trivial ? 32 : static_cast<float>(150.0 / 331.0 * side), level);
-    case ImageOperation::rotate: return spaced(0, trivial ? 135 : 30, level);
+    case ImageOperation::translate_y: {
+      const double share = mixes ? 1.0 / 3.0 : 150.0 / 331.0;
+      return up_to(trivial ? 32 : static_cast<float>(share * side));
+    }
+    case ImageOperation::rotate: return up_to(trivial ? 135 : 30);
     case ImageOperation::brightness:
     case ImageOperation::color:
     case ImageOperation::contrast:
-    case ImageOperation::sharpness: return spaced(0, trivial ? 0.99F : 0.9F, level);
-    case ImageOperation::posterize: return 8 - std::nearbyint(level / ((kMagnitudes - 1) / (trivial ? 6.0 : 4.0)));
-    case ImageOperation::solarize: return spaced(255, 0, level);
+    case ImageOperation::sharpness: return up_to(trivial ? 0.99F : 0.9F);
+    case ImageOperation::posterize:
+      return (mixes ? 4 : 8) - std::nearbyint(level / ((levels - 1) / (trivial ? 6.0 : 4.0)));
+    case ImageOperation::solarize: return spaced(255, 0, level, levels);
     case ImageOperation::identity:
     case ImageOperation::auto_contrast:
     case ImageOperation::equalize: break;
@@ -83,10 +89,12 @@ class AugmentedImage {
   AugmentedImage(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch)
       : plan_(plan), key_(key), image_(image), scratch_(scratch) {}
 
+  void flip_at_random();
   void turn_quarters_at_random();
-  void rotate();
+  void move_at_random();
+  void view_at_random();
   void rand_augment();
-  void trivial_augment();
+  void apply_policy();
   void jitter_colours();
   void turn_gray();
   void blur_at_random();
@@ -94,6 +102,9 @@ class AugmentedImage {
   void erase_at_random();
 
  private:
+  void trivial_augment();
+  void mix_chains();
+  void three_augment();
   core::Rng stream(RngPurpose purpose) const { return {key_.seed, purpose, key_.epoch, key_.sample}; }
   const uint8_t* copy_of_pixels() {
     scratch_.copy.assign(image_.pixels, image_.pixels + image_.bytes());
@@ -115,9 +126,43 @@ void AugmentedImage::turn_quarters_at_random() {
   turn_quarters(copy_of_pixels(), 1 + below(rng, 3), image_);
 }
 
-void AugmentedImage::rotate() {
-  const double degrees = stream(RngPurpose::rotation).uniform(-plan_.rotation_degrees, plan_.rotation_degrees);
-  move_pixels(copy_of_pixels(), rotation_map(degrees, image_.side), plan_.interpolation, image_);
+void AugmentedImage::flip_at_random() {
+  if (stream(RngPurpose::vflip).chance(plan_.vflip)) flip_vertically(image_);
+}
+
+/// A rotation; with the affine move in one step.
+void AugmentedImage::move_at_random() {
+  double degrees = 0;
+  if (plan_.rotation_degrees > 0) {
+    degrees = stream(RngPurpose::rotation).uniform(-plan_.rotation_degrees, plan_.rotation_degrees);
+  }
+  if (!plan_.is_affine)
+    return move_pixels(copy_of_pixels(), rotation_map(degrees, image_.side), plan_.interpolation, image_);
+  core::Rng rng = stream(RngPurpose::affine);
+  const double reach = plan_.shift * image_.side;
+  const auto pixels = [&] { return static_cast<int>(std::nearbyint(rng.uniform(-reach, reach))); };
+  AffineMove move;
+  move.degrees = degrees;
+  move.right = pixels();
+  move.down = pixels();
+  move.scale = rng.uniform(plan_.scale_min, plan_.scale_max);
+  move.shear = rng.uniform(-plan_.shear, plan_.shear);
+  move_pixels(copy_of_pixels(), affine_map(move, image_.side), plan_.interpolation, image_);
+}
+
+/// torchvision's RandomPerspective: each corner moves inwards.
+void AugmentedImage::view_at_random() {
+  core::Rng rng = stream(RngPurpose::perspective);
+  if (!rng.chance(plan_.perspective)) return;
+  const int reach = static_cast<int>(plan_.distortion * (image_.side / 2)) + 1, last = image_.side - 1;
+  const auto inwards = [&](bool from_end) -> double {
+    const int by = below(rng, reach);
+    return from_end ? last - by : by;
+  };
+  Corners corners;
+  for (size_t i = 0; i < corners.size(); ++i) corners[i] = {inwards(i == 1 || i == 2), inwards(i >= 2)};
+  const PerspectiveMap map = perspective_map(corners, image_.side);
+  if (map != PerspectiveMap{}) move_pixels(copy_of_pixels(), map, plan_.interpolation, image_);
 }
 
 void AugmentedImage::operate(MagnitudeSpace space, ImageOperation operation, int level, core::Rng& rng) {
@@ -139,6 +184,58 @@ void AugmentedImage::trivial_augment() {
   const auto operation = static_cast<ImageOperation>(below(rng, kImageOperations));
   const int level = below(rng, kMagnitudes);
   operate(MagnitudeSpace::trivial_augment, operation, level, rng);
+}
+
+/// torchvision's AugMix: three chains of one to three weak operations, mixed with each other and with the image.
+void AugmentedImage::mix_chains() {
+  constexpr int kChains = 3, kLongest = 3, kSeverity = 3;
+  constexpr double kWhole = 0x1p16;
+  core::Rng rng = stream(RngPurpose::aug_mix);
+  // Shares that are uniform on the simplex (Dirichlet with alpha 1): of the image itself, then of the chains.
+  const double own = rng.uniform();
+  std::array<double, kChains> shares{};
+  for (double& share : shares) share = -std::log1p(-rng.uniform());
+  const double sum = std::max(shares[0] + shares[1] + shares[2], 1e-300);
+  const int64_t bytes = image_.bytes();
+  scratch_.original.assign(image_.pixels, image_.pixels + bytes);
+  scratch_.mixed.assign(static_cast<size_t>(bytes), 0);
+  const auto add = [&](const uint8_t* pixels, double share) {
+    const auto weight = static_cast<int32_t>(std::nearbyint(kWhole * share));
+    for (int64_t i = 0; i < bytes; ++i) scratch_.mixed[static_cast<size_t>(i)] += weight * pixels[i];
+  };
+  add(scratch_.original.data(), own);
+  for (const double share : shares) {
+    std::copy_n(scratch_.original.data(), bytes, image_.pixels);
+    for (int left = 1 + below(rng, kLongest); left > 0; --left) {
+      const auto operation = static_cast<ImageOperation>(1 + below(rng, kImageOperations - 1));  // not the identity
+      operate(MagnitudeSpace::aug_mix, operation, below(rng, kSeverity), rng);
+    }
+    add(image_.pixels, (1 - own) * share / sum);
+  }
+  for (int64_t i = 0; i < bytes; ++i) {
+    image_.pixels[i] = static_cast<uint8_t>(std::min(scratch_.mixed[static_cast<size_t>(i)] >> 16, 255));
+  }
+}
+
+/// DeiT III's 3-Augment (Touvron et al. 2022): gray, inverted above the middle, or blurred; color jitter follows.
+void AugmentedImage::three_augment() {
+  constexpr int kKernel = 13;  // pixels: three deviations
+  constexpr double kLeast = 0.1, kMost = 2;
+  core::Rng rng = stream(RngPurpose::three_augment);
+  switch (below(rng, 3)) {
+    case 0: return to_grayscale(image_);
+    case 1: return solarize(image_, 128);
+    default: blur(image_, std::min(kKernel, 2 * image_.side - 1), rng.uniform(kLeast, kMost), scratch_.blur);
+  }
+}
+
+void AugmentedImage::apply_policy() {
+  switch (plan_.policy) {
+    case config::AugmentPolicy::none: return;
+    case config::AugmentPolicy::ta_wide: return trivial_augment();
+    case config::AugmentPolicy::aug_mix: return mix_chains();
+    case config::AugmentPolicy::three_augment: return three_augment();
+  }
 }
 
 /// torchvision's ColorJitter: the four in a random order.
@@ -212,6 +309,16 @@ std::string share_text(double probability) {
 /// Adds "name value" to a list.
 void name_step(std::string& text, const std::string& step) { text += (text.empty() ? "" : ", ") + step; }
 
+const char* name_of(config::AugmentPolicy policy) {
+  switch (policy) {
+    case config::AugmentPolicy::none: break;
+    case config::AugmentPolicy::ta_wide: return "TrivialAugment";
+    case config::AugmentPolicy::aug_mix: return "AugMix";
+    case config::AugmentPolicy::three_augment: return "3-Augment";
+  }
+  return "";
+}
+
 bool jitters(const AugmentPlan& plan) {
   if (plan.jitter == 0) return false;
   return plan.brightness > 0 || plan.contrast > 0 || plan.saturation > 0 || plan.hue > 0;
@@ -222,19 +329,28 @@ bool adds_noise(const AugmentPlan& plan) { return plan.noise_sigma > 0 && plan.n
 }  // namespace
 
 bool AugmentPlan::is_active() const {
-  return rotate90 > 0 || rotation_degrees > 0 || rand_augment_operations > 0 || trivial_augment || jitters(*this) ||
-         grayscale > 0 || blur > 0 || adds_noise(*this) || erasing > 0;
+  return vflip > 0 || rotate90 > 0 || rotation_degrees > 0 || is_affine || perspective > 0 ||
+         rand_augment_operations > 0 || policy != config::AugmentPolicy::none || jitters(*this) || grayscale > 0 ||
+         blur > 0 || adds_noise(*this) || erasing > 0;
 }
 
 AugmentPlan make_augment_plan(const config::ResolvedDataOptions& data, const config::ResolvedAugmentOptions& options) {
   AugmentPlan plan;
+  plan.vflip = options.vflip;
   plan.rotate90 = options.rotate90;
+  plan.is_affine = config::is_affine(options);
+  plan.shift = options.affine_shift;
+  plan.scale_min = options.affine_scale_min;
+  plan.scale_max = options.affine_scale_max;
+  plan.shear = options.affine_shear;
+  plan.perspective = options.perspective;
+  plan.distortion = options.perspective_distortion;
   plan.rotation_degrees = options.rotation;
   if (!options.rand_augment.empty()) {
     plan.rand_augment_operations = static_cast<int>(options.rand_augment[0]);
     plan.rand_augment_level = static_cast<int>(options.rand_augment[1]);
   }
-  plan.trivial_augment = options.trivial_augment;
+  plan.policy = options.policy;
   const std::vector<double>& jitter = options.color_jitter;  // one number is for the first three, as timm has it
   const auto strength = [&jitter](size_t i) {
     return jitter.size() == 1 ? jitter[0] : i < jitter.size() ? jitter[i] : 0;
@@ -262,12 +378,17 @@ AugmentPlan make_augment_plan(const config::ResolvedDataOptions& data, const con
 std::string chain_text(const AugmentPlan& plan) {
   using core::format;
   std::string text;
+  if (plan.vflip > 0) name_step(text, format("flipped upside down {:g}", plan.vflip));
   if (plan.rotate90 > 0) name_step(text, format("quarter turns {:g}", plan.rotate90));
   if (plan.rotation_degrees > 0) name_step(text, format("rotation {:g} degrees", plan.rotation_degrees));
+  if (plan.is_affine) {
+    name_step(text, format("affine {:g},{:g},{:g},{:g}", plan.shift, plan.scale_min, plan.scale_max, plan.shear));
+  }
+  if (plan.perspective > 0) name_step(text, format("perspective {:g},{:g}", plan.perspective, plan.distortion));
   if (plan.rand_augment_operations > 0) {
     name_step(text, format("RandAugment {} x {}", plan.rand_augment_operations, plan.rand_augment_level));
   }
-  if (plan.trivial_augment) name_step(text, "TrivialAugment");
+  if (plan.policy != config::AugmentPolicy::none) name_step(text, name_of(plan.policy));
   if (jitters(plan)) {
     name_step(text,
               format("colour jitter {:g},{:g},{:g},{:g}", plan.brightness, plan.contrast, plan.saturation, plan.hue) +
@@ -282,10 +403,12 @@ std::string chain_text(const AugmentPlan& plan) {
 
 void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch) {
   AugmentedImage augmented(plan, key, image, scratch);
+  if (plan.vflip > 0) augmented.flip_at_random();
   if (plan.rotate90 > 0) augmented.turn_quarters_at_random();
-  if (plan.rotation_degrees > 0) augmented.rotate();
+  if (plan.rotation_degrees > 0 || plan.is_affine) augmented.move_at_random();
+  if (plan.perspective > 0) augmented.view_at_random();
   if (plan.rand_augment_operations > 0) augmented.rand_augment();
-  if (plan.trivial_augment) augmented.trivial_augment();
+  augmented.apply_policy();
   if (jitters(plan)) augmented.jitter_colours();
   if (plan.grayscale > 0) augmented.turn_gray();
   if (plan.blur > 0) augmented.blur_at_random();

@@ -18,8 +18,8 @@
 
 namespace stoker::data {
 
-// The operations of RandAugment (Cubuk et al. 2020) and TrivialAugment (Mueller, Hutter 2021) with
-// torchvision's list and magnitudes. Which are drawn: augment.h.
+// The operations of RandAugment (Cubuk et al. 2020), TrivialAugment (Mueller, Hutter 2021) and AugMix (Hendrycks et al.
+// 2020) with torchvision's list and magnitudes. Which are drawn: augment.h.
 
 /// In torchvision's order, which draws count in.
 enum class ImageOperation {
@@ -41,9 +41,10 @@ enum class ImageOperation {
 constexpr int kImageOperations = 14;
 
 /// How strong the strongest magnitudes are.
-enum class MagnitudeSpace { rand_augment, trivial_augment };
+enum class MagnitudeSpace { rand_augment, trivial_augment, aug_mix };
 
-constexpr int kMagnitudes = 31;  ///< levels 0 to 30
+constexpr int kMagnitudes = 31;        ///< levels 0 to 30
+constexpr int kAugMixMagnitudes = 10;  ///< levels 0 to 9; torchvision's AugMix draws the lowest three
 
 /// The number that torchvision gives `operation` at `level` on images of `side` pixels; 0 where it takes
 /// none. Shears as tangents, translations in pixels, rotations in degrees, colours as factor - 1, posterize
@@ -59,11 +60,17 @@ void apply_operation(ImageOperation operation, double magnitude, Interpolation i
 /// The augmentations of an image, in order. Everything is off by default; fixed for a
 /// run.
 struct AugmentPlan {
+  double vflip = 0;                 ///< probability
   double rotate90 = 0;              ///< probability of a turn by 1, 2 or 3 quarters
   double rotation_degrees = 0;      ///< a turn by up to this either way; 0: off
   int rand_augment_operations = 0;  ///< per image; 0: off
   int rand_augment_level = 0;       ///< 0 to 30
-  bool trivial_augment = false;
+  config::AugmentPolicy policy = config::AugmentPolicy::none;
+  bool is_affine = false;
+  double shift = 0, scale_min = 1, scale_max = 1;       ///< shift: share of the side
+  double shear = 0;                                     ///< degrees either way
+  double perspective = 0;                               ///< probability
+  double distortion = 0;                                ///< share of half the side that a corner moves by at most
   double brightness = 0, contrast = 0, saturation = 0;  ///< factors from [max(0, 1 - x), 1 + x]; 0: off
   double hue = 0;                                       ///< a turn of the colours by up to this share of the circle
   double jitter = 1;                                    ///< probability of these four
@@ -95,7 +102,8 @@ struct SampleKey {
 
 /// Scratch of one worker; capacity only grows.
 struct AugmentScratch {
-  std::vector<uint8_t> copy;
+  std::vector<uint8_t> copy, original;
+  std::vector<int32_t> mixed;  ///< of AugMix, in units of 2^-16
   BlurScratch blur;
 };
 

@@ -78,7 +78,88 @@ void move_bilinear(const uint8_t* source, const AffineMap& map, const SquareImag
   }
 }
 
+/// One pixel of Pillow's perspective transform from a position that lies in the image.
+template <int kChannels>
+void interpolate(const uint8_t* source, double x, double y, const SquareImage& image, uint8_t* out) {
+  const double left = std::floor(x - 0.5), top = std::floor(y - 0.5);
+  const double right_share = x - 0.5 - left, lower_share = y - 0.5 - top;
+  const auto clipped = [&](double position) {
+    return std::clamp<int64_t>(static_cast<int64_t>(position), 0, image.side - 1);
+  };
+  const int64_t column0 = clipped(left) * kChannels, column1 = clipped(left + 1) * kChannels;
+  const uint8_t* const row0 = source + clipped(top) * image.row_bytes();
+  const uint8_t* const row1 = source + clipped(top + 1) * image.row_bytes();
+  for (int c = 0; c < kChannels; ++c) {
+    const double upper = row0[column0 + c] + (row0[column1 + c] - row0[column0 + c]) * right_share;
+    const double lower = row1[column0 + c] + (row1[column1 + c] - row1[column0 + c]) * right_share;
+    out[c] = static_cast<uint8_t>(upper + (lower - upper) * lower_share);
+  }
+}
+
+template <int kChannels>
+void move_perspective(const uint8_t* source, const PerspectiveMap& map, Interpolation interpolation,
+                      const SquareImage& image) {
+  uint8_t* out = image.pixels;
+  for (int row = 0; row < image.side; ++row) {
+    for (int column = 0; column < image.side; ++column, out += kChannels) {
+      const double x = column + 0.5, y = row + 0.5, depth = map[6] * x + map[7] * y + 1;
+      const double from_x = (map[0] * x + map[1] * y + map[2]) / depth;
+      const double from_y = (map[3] * x + map[4] * y + map[5]) / depth;
+      if (!(from_x >= 0 && from_x < image.side && from_y >= 0 && from_y < image.side)) {
+        std::fill_n(out, kChannels, uint8_t{0});
+      } else if (interpolation == Interpolation::bilinear) {
+        interpolate<kChannels>(source, from_x, from_y, image, out);
+      } else {
+        const uint8_t* const pixel =
+            source + static_cast<int64_t>(from_y) * image.row_bytes() + static_cast<int64_t>(from_x) * kChannels;
+        std::copy_n(pixel, kChannels, out);
+      }
+    }
+  }
+}
+
 }  // namespace
+
+AffineMap affine_map(const AffineMove& move, int side) {
+  constexpr double kRadians = 3.14159265358979323846 / 180;
+  const double turn = -move.degrees * kRadians, shear = move.shear * kRadians, centre = side * 0.5;
+  // torchvision's _get_inverse_affine_matrix without a shear of columns: the inverse of turn, shear, scale.
+  const double a = std::cos(turn), b = -std::cos(turn) * std::tan(shear) - std::sin(turn);
+  const double c = std::sin(turn), d = -std::sin(turn) * std::tan(shear) + std::cos(turn);
+  AffineMap map = {d / move.scale, -b / move.scale, 0, -c / move.scale, a / move.scale, 0};
+  map[2] = map[0] * (-centre - move.right) + map[1] * (-centre - move.down) + centre;
+  map[5] = map[3] * (-centre - move.right) + map[4] * (-centre - move.down) + centre;
+  return map;
+}
+
+PerspectiveMap perspective_map(const Corners& corners, int side) {
+  constexpr int kUnknowns = 8;
+  const double last = side - 1;
+  const Corners source = {{{0, 0}, {last, 0}, {last, last}, {0, last}}};
+  // Each corner gives two rows: its source's x and y, linear in the unknowns.
+  std::array<std::array<double, kUnknowns + 1>, kUnknowns> rows{};
+  for (size_t i = 0; i < source.size(); ++i) {
+    const auto [x, y] = corners[i];
+    const auto [from_x, from_y] = source[i];
+    rows[2 * i] = {x, y, 1, 0, 0, 0, -from_x * x, -from_x * y, from_x};
+    rows[2 * i + 1] = {0, 0, 0, x, y, 1, -from_y * x, -from_y * y, from_y};
+  }
+  for (size_t step = 0; step < kUnknowns; ++step) {  // elimination with the largest pivot
+    const auto larger = [step](const auto& one, const auto& other) {
+      return std::abs(one[step]) < std::abs(other[step]);
+    };
+    std::iter_swap(rows.begin() + step, std::max_element(rows.begin() + step, rows.end(), larger));
+    if (std::abs(rows[step][step]) < 1e-9) return {};
+    for (size_t row = 0; row < kUnknowns; ++row) {
+      if (row == step) continue;
+      const double factor = rows[row][step] / rows[step][step];
+      for (size_t k = step; k <= kUnknowns; ++k) rows[row][k] -= factor * rows[step][k];
+    }
+  }
+  PerspectiveMap map{};
+  for (size_t i = 0; i < kUnknowns; ++i) map[i] = rows[i][kUnknowns] / rows[i][i];
+  return map;
+}
 
 AffineMap rotation_map(double degrees, int side) {
   constexpr double kPi = 3.14159265358979323846;
@@ -101,6 +182,20 @@ void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation inte
     image.channels == 3 ? move_nearest<3>(source, map, image) : move_nearest<1>(source, map, image);
   } else {
     image.channels == 3 ? move_bilinear<3>(source, map, image) : move_bilinear<1>(source, map, image);
+  }
+}
+
+void move_pixels(const uint8_t* source, const PerspectiveMap& map, Interpolation interpolation,
+                 const SquareImage& image) {
+  image.channels == 3 ? move_perspective<3>(source, map, interpolation, image)
+                      : move_perspective<1>(source, map, interpolation, image);
+}
+
+void flip_vertically(const SquareImage& image) {
+  const int64_t row = image.row_bytes();
+  for (int y = 0; y < image.side / 2; ++y) {
+    uint8_t* const upper = image.pixels + y * row;
+    std::swap_ranges(upper, upper + row, image.pixels + (image.side - 1 - y) * row);
   }
 }
 

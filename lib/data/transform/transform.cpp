@@ -83,16 +83,35 @@ SampleGeometry centre_window(const TransformPlan& plan, int source_width, int so
   return geometry;
 }
 
+/// Pillow's ImageOps.pad(): the whole source as large as it fits, in the middle of black.
+SampleGeometry letterbox(const TransformPlan& plan, int source_width, int source_height) {
+  SampleGeometry geometry = whole_source(plan, source_width, source_height);
+  const double width = source_width, height = source_height;
+  const int out_width = plan.out_width(), out_height = plan.out_height();
+  if (width / height > static_cast<double>(out_width) / out_height) {
+    geometry.resize_height = std::max(1, rounded_even(height / width * out_width));
+  } else {
+    geometry.resize_width = std::max(1, rounded_even(width / height * out_height));
+  }
+  geometry.crop_left = -rounded_even((out_width - geometry.resize_width) * 0.5);
+  geometry.crop_top = -rounded_even((out_height - geometry.resize_height) * 0.5);
+  return geometry;
+}
+
 SampleGeometry drawn_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
   if (!plan.training) {
-    return plan.eval_crop == config::EvalCrop::center ? centre_window(plan, source_width, source_height)
-                                                      : whole_source(plan, source_width, source_height);
+    switch (plan.eval_crop) {
+      case config::EvalCrop::none: return whole_source(plan, source_width, source_height);
+      case config::EvalCrop::center: return centre_window(plan, source_width, source_height);
+      case config::EvalCrop::letterbox: return letterbox(plan, source_width, source_height);
+    }
   }
   switch (plan.train_crop) {
     case config::TrainCrop::none: return whole_source(plan, source_width, source_height);
     case config::TrainCrop::center: return centre_window(plan, source_width, source_height);
     case config::TrainCrop::random_resized: return random_resized_box(plan, source_width, source_height, rng);
     case config::TrainCrop::padded: return padded_box(plan, source_width, source_height, rng);
+    case config::TrainCrop::letterbox: return letterbox(plan, source_width, source_height);
   }
   return whole_source(plan, source_width, source_height);
 }
@@ -135,7 +154,7 @@ void mirror_pixels<1>(const uint8_t* row, int64_t width, uint8_t* out) {
 /// Copies the window of a region that keeps its size; 1 or 3 channels.
 void copy_window(const ResampleTask& task, uint8_t* out) {
   const int64_t row_bytes = static_cast<int64_t>(task.out_width) * task.channels;
-  for (int y = 0; y < task.out_height; ++y, out += row_bytes) {
+  for (int y = 0; y < task.out_height; ++y, out += task.out_row_bytes()) {
     const uint8_t* const row = task.source + (y + task.window_top) * task.source_stride +
                                static_cast<int64_t>(task.window_left) * task.channels;
     if (!task.mirror) {
@@ -219,6 +238,7 @@ std::string transform_text(const TransformPlan& plan) {
   std::string text = !plan.training                                         ? ""
                      : plan.train_crop == config::TrainCrop::random_resized ? "random-resized crop"
                      : plan.train_crop == config::TrainCrop::padded         ? "padded crop"
+                     : plan.train_crop == config::TrainCrop::letterbox      ? "letterbox"
                                                                             : "";
   const auto add = [&text](const std::string& step) { text += (text.empty() || step.empty() ? "" : ", ") + step; };
   if (plan.training && plan.hflip > 0) add(core::format("mirrored {:g}", plan.hflip));
@@ -233,6 +253,10 @@ SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int so
   return geometry;
 }
 
+bool has_bars(const TransformPlan& plan, const SampleGeometry& geometry) {
+  return geometry.resize_width < plan.out_width() || geometry.resize_height < plan.out_height();
+}
+
 ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geometry) {
   ResampleTask task;
   task.channels = plan.channels();
@@ -240,13 +264,21 @@ ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geom
   task.source_height = geometry.height;
   task.resized_width = geometry.resize_width;
   task.resized_height = geometry.resize_height;
-  task.window_left = geometry.crop_left;
-  task.window_top = geometry.crop_top;
-  task.out_width = plan.out_width();
-  task.out_height = plan.out_height();
+  task.window_left = std::max(0, geometry.crop_left);
+  task.window_top = std::max(0, geometry.crop_top);
+  task.out_width = std::min(plan.out_width(), geometry.resize_width);
+  task.out_height = std::min(plan.out_height(), geometry.resize_height);
+  task.out_stride = int64_t{plan.out_width()} * task.channels;
   task.mirror = geometry.flip;
   task.filter = plan.filter;
   return task;
+}
+
+uint8_t* filled_part(const TransformPlan& plan, const SampleGeometry& geometry, uint8_t* row) {
+  if (!has_bars(plan, geometry)) return row;
+  const int64_t stride = int64_t{plan.out_width()} * plan.channels();
+  std::memset(row, 0, static_cast<size_t>(stride * plan.out_height()));
+  return row + std::max(0, -geometry.crop_top) * stride + int64_t{std::max(0, -geometry.crop_left)} * plan.channels();
 }
 
 void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
@@ -261,10 +293,11 @@ void transform_into(const uint8_t* pixels, int source_height, int source_width, 
     task.source_stride = static_cast<int64_t>(geometry.width) * task.channels;
     task.source = padded_region(pixels, source_height, source_width, task.channels, geometry, scratch.padded);
   }
+  uint8_t* const out = filled_part(plan, geometry, row);
   if (geometry.keeps_size()) {
-    copy_window(task, row);
+    copy_window(task, out);
   } else {
-    resample(task, scratch.resample, row);
+    resample(task, scratch.resample, out);
   }
 }
 

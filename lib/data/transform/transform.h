@@ -49,7 +49,7 @@ struct TransformPlan {
 struct SampleGeometry {
   int left = 0, top = 0, width = 0, height = 0;  ///< pixels of the source
   int resize_width = 0, resize_height = 0;       ///< the region's size after resizing
-  int crop_left = 0, crop_top = 0;               ///< where the output lies in the resized region
+  int crop_left = 0, crop_top = 0;  ///< where the output lies in the resized region; below 0: black bars around it
   bool flip = false;
   bool keeps_size() const { return resize_width == width && resize_height == height; }
 };
@@ -74,8 +74,12 @@ struct TransformScratch {
   std::vector<uint8_t> padded;  ///< the region, where it reaches outside the source
 };
 
-/// The resize of a geometry, without its source.
+/// Whether the image fills the output in part alone.
+bool has_bars(const TransformPlan& plan, const SampleGeometry& geometry);
+/// The resize of a geometry, without its source, to the part of the output that the image fills.
 ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geometry);
+/// Where that part begins in `row`, which holds an output; blackens what is around it.
+uint8_t* filled_part(const TransformPlan& plan, const SampleGeometry& geometry, uint8_t* row);
 
 /// Writes an image of the plan's height, width and channels, HWC bytes, to `row`. Resizing is antialiased as
 /// Pillow and torchvision (antialias=True) do it, in integer arithmetic: the same bits on every machine.

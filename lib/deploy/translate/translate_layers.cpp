@@ -41,20 +41,51 @@ void batch_norm(const Operation& op) {
                        {{"epsilon", static_cast<float>(op.number(7))}}));
 }
 
-/// (x - mean) / sqrt(variance + eps) * weight + bias over the last dimension: Ba et al. 2016. In single steps, since
-/// LayerNormalization came with opset 17, which older readers do not support.
+/// (x - mean) / sqrt(variance + eps) over the last dimension. In single steps, since LayerNormalization came with opset
+/// 17, which older readers do not support.
+std::string standardised(const Operation& op, const std::string& x, double eps) {
+  const std::vector<OnnxAttribute> over_last = {{"axes", Integers{-1}}, {"keepdims", int64_t{1}}};
+  const std::string centered = op.add("Sub", {x, op.add("ReduceMean", {x}, over_last)});
+  const std::string variance = op.add("ReduceMean", {op.add("Mul", {centered, centered})}, over_last);
+  const std::string deviation = op.add("Sqrt", {op.add("Add", {variance, op.number_constant(eps)})});
+  return op.add("Div", {centered, deviation});
+}
+
+/// Ba et al. 2016.
 // layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
 void layer_norm(const Operation& op) {
   if (op.integers(1).size() != 1) op.refuse("only norms over the last dimension are translated");
-  const std::vector<OnnxAttribute> over_last = {{"axes", Integers{-1}}, {"keepdims", int64_t{1}}};
-  const std::string x = op.tensor(0);
-  const std::string centered = op.add("Sub", {x, op.add("ReduceMean", {x}, over_last)});
-  const std::string variance = op.add("ReduceMean", {op.add("Mul", {centered, centered})}, over_last);
-  const std::string deviation = op.add("Sqrt", {op.add("Add", {variance, op.number_constant(op.number(4))})});
-  std::string y = op.add("Div", {centered, deviation});
+  std::string y = standardised(op, op.tensor(0), op.number(4));
   if (!op.is_none(2)) y = op.add("Mul", {y, op.tensor(2)});
   if (!op.is_none(3)) y = op.add("Add", {y, op.tensor(3)});
   op.set_result(y);
+}
+
+/// Wu and He 2018: each group of channels of an image is standardised.
+// group_norm(input, num_groups, weight, bias, eps, cudnn_enabled)
+void group_norm(const Operation& op) {
+  const Integers shape = op.shape(0);
+  const std::string groups = op.add("Reshape", {op.tensor(0), op.integers_constant({0, op.integer(1), -1})});
+  Integers whole = shape;
+  whole.at(0) = 0;  // as it is
+  std::string y = op.add("Reshape", {standardised(op, groups, op.number(4)), op.integers_constant(whole)});
+  Integers per_channel(shape.size(), 1);
+  per_channel.at(1) = shape.at(1);
+  for (const size_t argument : {2, 3}) {
+    if (op.is_none(argument)) continue;
+    const torch::Tensor values = op.constant(argument);
+    if (!values.defined()) op.refuse("its weights are computed");
+    y = op.add(argument == 2 ? "Mul" : "Add",
+               {y, op.tensor_constant(values.view(per_channel), op.constant_name(argument))});
+  }
+  op.set_result(y);
+}
+
+/// Dropout changes nothing in evaluation.
+// dropout(input, p, train)
+void dropout(const Operation& op) {
+  if (op.flag(2)) op.refuse("the network is in training mode");
+  op.set_result(op.tensor(0));
 }
 
 /// x times a weight [out, in], plus a bias ("": none). Of a matrix x as PyTorch's own exporter writes it: OpenCV 4.6
@@ -179,6 +210,10 @@ void add_layer_translations(Translations& translations) {
   translations["aten::_convolution"] = convolution;
   translations["aten::batch_norm"] = batch_norm;
   translations["aten::layer_norm"] = layer_norm;
+  translations["aten::group_norm"] = group_norm;
+  translations["aten::dropout"] = dropout;
+  translations["aten::dropout_"] = dropout;
+  translations["aten::feature_dropout"] = dropout;
   translations["aten::linear"] = linear;
   translations["aten::addmm"] = addmm;
   translations["aten::matmul"] = matmul;

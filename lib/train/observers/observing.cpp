@@ -146,9 +146,12 @@ std::vector<observe::AugmentationInUse> augmentations_of(const config::ResolvedA
   add(o.gaussian_blur > 0, "--gaussian-blur", "0");
   add(o.gaussian_noise > 0, "--gaussian-noise", "0");
   add(!o.color_jitter.empty(), "--color-jitter", "none");
-  add(!o.rand_augment.empty() || o.trivial_augment, "--auto-augment", "none");
+  add(!o.rand_augment.empty() || o.policy != config::AugmentPolicy::none, "--auto-augment", "none");
+  add(o.perspective > 0, "--perspective", "0");
+  add(config::is_affine(o), "--affine", "0");
   add(o.rotation > 0, "--rotation", "0");
   add(o.rotate90 > 0, "--rotate90", "0");
+  add(o.vflip > 0, "--vflip", "0");
   add(o.grayscale > 0, "--grayscale", "0");
   add(o.random_erasing > 0, "--random-erasing", "0");
   return used;

@@ -59,7 +59,10 @@ TEST(PreprocessingTest, ReadsBackWhatItWrote) {
           options_of({"--task", "regression", "--target-mean", "3.25", "--target-scale", "0.7"}, {1, 1, 64, 64, 100}),
           {"speed"}, {0, 64, 80, 6, "float32"}),
       preprocessing_of(options_of({"--task", "head-pose", "--pose-head", "binned,33"}), {"yaw", "pitch", "roll"}, {}),
-      preprocessing_of(options_of({}), {"real", "fake"}, {8, 0, 0, 0, "uint8", 2})};
+      preprocessing_of(options_of({}), {"real", "fake"}, {8, 0, 0, 0, "uint8", 2}),
+      preprocessing_of(options_of({"--eval-crop", "letterbox", "--img-size", "64"}), {"a"}, {})};
+  EXPECT_EQ(again(records[6]).crop, EvalCrop::letterbox);
+  EXPECT_EQ(to_json(records[6]).at("resize").at("rule"), "fit");
   EXPECT_EQ(again(records[5]).views, 2);
   EXPECT_EQ(to_json(records[1]).at("resize").at("filter"), "lanczos");
   for (const Preprocessing& record : records) EXPECT_EQ(to_json(again(record)), to_json(record));

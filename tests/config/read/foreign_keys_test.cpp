@@ -113,6 +113,7 @@ TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
   EXPECT_EQ(options.run.report_every.unit, Interval::Unit::updates);
   EXPECT_EQ(options.run.report_every.amount, 50);
   EXPECT_EQ(options.run.run_dir.value(), "runs/night");
+  EXPECT_EQ(options.augment.vflip, 0);
   const auto noted = [&](const std::string& words) {
     return std::any_of(c->notes.begin(), c->notes.end(),
                        [&](const std::string& note) { return note.find(words) != std::string::npos; });
@@ -124,11 +125,11 @@ TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
 
 TEST_F(ForeignKeysTest, WhatWouldChangeTheTrainingOfATimmFileIsAnError) {
   std::string text = kTimm;
-  text.replace(text.find("vflip: 0.0"), 10, "vflip: 0.5");
+  text.replace(text.find("aug_splits: 0"), 13, "aug_splits: 3");
   const std::string path = directory_.write("wrong.yaml", text + "jsd_loss: true\nsome_new_key: 3\n");
   const std::string message = parse_failure({"-c", path, "--data-dir", "x"}).message;
-  for (const char* const part :
-       {"vflip: there is no such option", "jsd_loss: there is no such option", "unknown option \"some_new_key\""}) {
+  for (const char* const part : {"aug_splits: there is no such option", "jsd_loss: there is no such option",
+                                 "unknown option \"some_new_key\""}) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
   const std::string bce = directory_.write("bce.yaml", kTimm + std::string("bce_loss: true\nbce_target_thresh: 0.2\n"));

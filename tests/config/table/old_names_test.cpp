@@ -29,7 +29,7 @@ TEST(OldNamesTest, TheConfigurationOfAnOldRunHasTheValuesThatItHadThen) {
   EXPECT_EQ(augment.scale_max, 1);
   EXPECT_EQ(augment.ratio_max, 4.0 / 3);
   EXPECT_EQ(augment.rand_augment, (std::vector<double>{2, 7}));
-  EXPECT_FALSE(augment.trivial_augment);
+  EXPECT_EQ(augment.policy, AugmentPolicy::none);
   EXPECT_EQ(augment.color_jitter, std::vector<double>{0.3});
   EXPECT_EQ(augment.color_jitter_prob, 0.5);
   EXPECT_EQ(augment.gaussian_blur, 0.4);

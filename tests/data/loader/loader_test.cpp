@@ -39,7 +39,7 @@ TransformPlan augmenting_plan(int channels) {
   options.rotate90 = options.grayscale = options.gaussian_blur = options.random_erasing = 0.5;
   options.rotation = 20;
   options.rand_augment = {2, 9};
-  options.trivial_augment = true;
+  options.policy = config::AugmentPolicy::ta_wide;
   options.color_jitter = {0.4, 0.4, 0.4, 0.1};
   options.gaussian_noise = 0.05;
   options.gaussian_blur_kernel = 3;

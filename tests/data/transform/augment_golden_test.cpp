@@ -66,7 +66,7 @@ TEST(AugmentGoldenTest, MagnitudesAreTorchvisions) {
   constexpr int kLevels[] = {1, 9, 15, 30};
   for (const GoldenMagnitudes& golden : kGoldenMagnitudes) {
     const auto operation = static_cast<ImageOperation>(golden.operation);
-    const auto space = golden.space == 0 ? MagnitudeSpace::rand_augment : MagnitudeSpace::trivial_augment;
+    const auto space = static_cast<MagnitudeSpace>(golden.space);
     for (size_t i = 0; i < 4; ++i) {
       const double ours = magnitude_of(operation, space, kLevels[i], 224);
       EXPECT_FLOAT_EQ(static_cast<float>(ours), static_cast<float>(golden.at[i]))

@@ -26,7 +26,7 @@ std::vector<std::pair<std::string, AugmentPlan>> single_plans() {
   plans[2].second.rand_augment_operations = 2;
   plans[2].second.rand_augment_level = 9;
   plans[3].first = "TrivialAugment";
-  plans[3].second.trivial_augment = true;
+  plans[3].second.policy = config::AugmentPolicy::ta_wide;
   plans[4].first = "colour jitter";
   plans[4].second.brightness = plans[4].second.contrast = plans[4].second.saturation = 0.4;
   plans[4].second.hue = 0.1;
@@ -52,7 +52,7 @@ AugmentPlan everything() {
   plan.rotation_degrees = 30;
   plan.rand_augment_operations = 2;
   plan.rand_augment_level = 9;
-  plan.trivial_augment = true;
+  plan.policy = config::AugmentPolicy::ta_wide;
   plan.brightness = plan.contrast = plan.saturation = 0.4;
   plan.hue = 0.1;
   plan.grayscale = 0.5;
@@ -64,6 +64,37 @@ AugmentPlan everything() {
   plan.noise = std::make_shared<const NoiseTable>(make_noise_table(0.05));
   plan.erasing = 0.9;
   plan.erased_value = {124, 116, 104};
+  return plan;
+}
+
+/// Flips, moves, views and policies, in the order of the chain.
+std::vector<std::pair<std::string, AugmentPlan>> geometric_plans(config::AugmentPolicy policy) {
+  std::vector<std::pair<std::string, AugmentPlan>> plans(5);
+  plans[0].first = "vertical flip";
+  plans[0].second.vflip = 0.5;
+  plans[1].first = "quarter turns";
+  plans[1].second.rotate90 = 0.9;
+  plans[2].first = "affine move";
+  plans[2].second.is_affine = true;
+  plans[2].second.rotation_degrees = 20;
+  plans[2].second.shift = 0.2;
+  plans[2].second.scale_min = 0.7;
+  plans[2].second.scale_max = 1.4;
+  plans[2].second.shear = 10;
+  plans[3].first = "perspective";
+  plans[3].second.perspective = 0.9;
+  plans[3].second.distortion = 0.5;
+  plans[4].first = "policy";
+  plans[4].second.policy = policy;
+  return plans;
+}
+
+AugmentPlan all_geometric(config::AugmentPolicy policy) {
+  AugmentPlan plan = geometric_plans(policy)[2].second;
+  plan.vflip = 0.5;
+  plan.rotate90 = plan.perspective = 0.9;
+  plan.distortion = 0.5;
+  plan.policy = policy;
   return plan;
 }
 
@@ -101,6 +132,46 @@ TEST(AugmentTest, SwitchingAnOperationOnMovesNoDrawOfTheOthers) {
     for (const auto& [name, plan] : single_plans()) pixels = augmented(plan, key, pixels, 3);
     EXPECT_EQ(augmented(everything(), key, original(3), 3), pixels) << "sample " << sample;
   }
+}
+
+TEST(AugmentTest, FlipsMovesViewsAndPoliciesChangeImagesAndMoveNoDrawOfTheOthers) {
+  using Policy = config::AugmentPolicy;
+  for (const auto& [policy, digest] :
+       {std::pair(Policy::aug_mix, 215480753u), std::pair(Policy::three_augment, 3258050241u)}) {
+    Bytes all;
+    std::vector<int> changed(geometric_plans(policy).size());
+    for (uint64_t sample = 0; sample < 20; ++sample) {
+      const SampleKey key{42, 3, sample};
+      Bytes pixels = original(3);
+      for (size_t i = 0; i < changed.size(); ++i) {
+        const AugmentPlan plan = geometric_plans(policy)[i].second;
+        changed[i] += augmented(plan, key, original(3), 3) != original(3) ? 1 : 0;
+        pixels = augmented(plan, key, pixels, 3);
+      }
+      EXPECT_EQ(augmented(all_geometric(policy), key, original(3), 3), pixels) << "sample " << sample;
+      all.insert(all.end(), pixels.begin(), pixels.end());
+    }
+    for (size_t i = 0; i < changed.size(); ++i) EXPECT_GE(changed[i], 5) << geometric_plans(policy)[i].first;
+    EXPECT_EQ(byte_digest(all.data(), all.size()), digest) << "part of the format of a run";
+  }
+}
+
+TEST(AugmentTest, AugMixMixesTheImageWithWeakVariantsOfItself) {
+  AugmentPlan plan;
+  plan.policy = config::AugmentPolicy::aug_mix;
+  EXPECT_EQ(augmented(plan, {42, 0, 1}, flat_pixels(kSide, kSide, {0}), 1), flat_pixels(kSide, kSide, {0}));
+  const Bytes whole = original(1);
+  double nearest = 255, farthest = 0;
+  for (uint64_t sample = 0; sample < 200; ++sample) {
+    const Bytes pixels = augmented(plan, {42, 0, sample}, whole, 1);
+    double difference = 0;
+    for (size_t i = 0; i < pixels.size(); ++i) difference += std::abs(pixels[i] - whole[i]);
+    difference /= static_cast<double>(pixels.size());
+    nearest = std::min(nearest, difference);
+    farthest = std::max(farthest, difference);
+  }
+  EXPECT_LT(nearest, 3) << "the image itself has most of the weight";
+  EXPECT_GT(farthest, 25) << "and hardly any";
 }
 
 TEST(AugmentTest, JitterAndNoiseTouchTheirShareOfTheImages) {

@@ -105,6 +105,31 @@ Bytes transformed(const Bytes& pixels, int width, int height, const TransformPla
   return row;
 }
 
+TEST(TransformTest, ALetterboxedImageIsThatOfPillowsPad) {
+  // byte_digest() of ImageOps.pad(image, (64, 64), BILINEAR), Pillow 9.4
+  struct Case {
+    int width, height;
+    uint32_t digest;
+  };
+  const TransformPlan evaluation = evaluation_plan(config::EvalCrop::letterbox, 64, 0.875);
+  const TransformPlan training = training_plan(config::TrainCrop::letterbox, 64);
+  for (const Case& c : {Case{500, 375, 2152032406u}, Case{375, 500, 3873971044u}, Case{333, 500, 284558137u},
+                        Case{64, 64, 102039953u}, Case{9, 1, 739441155u}, Case{63, 64, 3944940620u},
+                        Case{40, 64, 1426158882u}, Case{64, 1, 2911864736u}, Case{37, 3, 1245963044u}}) {
+    core::Rng rng(0, core::RngPurpose::augment, 0, 0);
+    const SampleGeometry geometry = draw_geometry(evaluation, c.width, c.height, rng);
+    const Bytes pixels = pattern_pixels(c.width, c.height, 3);
+    const Bytes row = transformed(pixels, c.width, c.height, evaluation, geometry);
+    EXPECT_EQ(byte_digest(row.data(), row.size()), c.digest) << c.width << " x " << c.height;
+    SampleGeometry trained = draw_geometry(training, c.width, c.height, rng);
+    trained.flip = false;
+    EXPECT_EQ(transformed(pixels, c.width, c.height, training, trained), row);
+  }
+  core::Rng rng(0, core::RngPurpose::augment, 0, 0);
+  const SampleGeometry thin = draw_geometry(evaluation, 1, 300, rng);
+  EXPECT_EQ(thin.resize_width, 1) << "no image becomes nothing";
+}
+
 TEST(TransformTest, PixelsOutsideTheSourceAreZero) {
   TransformPlan plan = training_plan(config::TrainCrop::padded, 2);
   plan.shape.channels = 1;

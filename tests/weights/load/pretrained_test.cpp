@@ -152,7 +152,9 @@ TEST(PretrainedTest, SaysWhereTheWeightsCameFrom) {
   core::write_file_atomically(folder / "w.pth", fixtures::torch_zip_file(made_state(*source, "module.")), false);
   EXPECT_EQ(load(*target, folder / "w.pth"),
             "122 tensors from " + folder / "w.pth" +
-                " (PyTorch zip archive, names of torchvision and timm, without module.)\n");
+                " (PyTorch zip archive, names of torchvision and timm, without module.)\n"
+                "the classifier is taken over output by output: the file names no classes (--fresh-head starts at "
+                "random)\n");
 }
 
 TEST(PretrainedTest, AFileOfAnotherNetworkIsRefusedWithItsNames) {
