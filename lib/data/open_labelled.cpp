@@ -19,10 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The layout that holds `split`; null: none does. It may be known by the training split beside it alone, as in data
-/// sets with names of their own.
+/// sets with names of their own. By itself a split must have a place of its own: what a whole folder or file is, is the
+/// training split, whatever it is called.
 std::unique_ptr<Layout> layout_with(const config::DataOptions& options, const std::string& split) {
   config::DataOptions by_itself = options;
   by_itself.train_split = split;
+  by_itself.val_split.reset();
   for (const config::DataOptions& requested : {by_itself, options}) {
     try {
       std::unique_ptr<Layout> layout = detect_layout(requested);
@@ -53,19 +55,26 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
   const bool is_clips = options.dataset == config::DatasetType::clips;
   const bool is_pose = options.dataset == config::DatasetType::biwi || options.dataset == config::DatasetType::w300lp;
   if (!is_clips && !is_pose && !is_own)
-    options.dataset = config::DatasetType::automatic;  // other than in training, perhaps
+    options.dataset = config::DatasetType::automatic;   // other than in training, perhaps
+  if (is_pose && !is_own) options.train_split.clear();  // all subjects, and not those that this run held out
   const fs::path place = fs::path(path).lexically_normal();
   std::vector<std::string> candidates = {split};
   if (split.empty()) {
     candidates = {std::begin(kValSplits), std::end(kValSplits)};
     if (options.val_split && options.val_split != config::kNoValidation)
       candidates.insert(candidates.begin(), *options.val_split);
-    if (!is_own) candidates.push_back(options.train_split);
+    if (!is_own && !is_pose) candidates.push_back(options.train_split);
   }
   if (is_directory(path) || (has_hdf5_name(path) && core::file_exists(path))) {
     options.data_dir = path;
     for (const std::string& name : candidates) {
       if (const auto layout = layout_with(options, name)) return opened(*layout, options.data_dir, name, learned);
+    }
+    if (is_own && split.empty() && options.val_split == config::kNoValidation) {
+      throw core::Error(core::ErrorKind::no_input,
+                        "the run was trained without validation data (--val-split none): there is nothing to evaluate",
+                        core::format("name other data: train eval RUN DATA; --split {} measures what it was trained on",
+                                     core::printable(options.train_split)));
     }
     if (!split.empty() || (is_own && layout_with(options, options.train_split))) {
       throw core::Error(
@@ -91,7 +100,7 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
   const fs::path folder = fs::absolute(place.has_filename() ? place : place.parent_path()).lexically_normal();
   options.data_dir = folder.parent_path().string();
   options.train_split = folder.filename().string();
-  if (!is_clips) options.dataset = config::DatasetType::folder;
+  if (!is_clips && !is_pose) options.dataset = config::DatasetType::folder;
   return opened(*detect_layout(options), options.data_dir, options.train_split, learned);
 }
 

@@ -167,6 +167,42 @@ TEST(ConfigFileTest, EveryFileStandsInTheTableAndNamesWhatToExpect) {
   EXPECT_EQ(found, known) << "a new file in configs/ needs a row with its layout here";
 }
 
+TEST(ConfigFileTest, EvalMeasuresTheSubjectsThatTrainingHeldOut) {
+  const Workplace work;
+  write_biwi(work);
+  const Words train = {"--dataset", "biwi",       "--data-dir", "data",         "--model", "small_cnn", "--width",
+                       "8",         "--img-size", "32",         "--batch-size", "4",       "--epochs",  "1",
+                       "--threads", "1",          "--no-amp",   "--run-dir",    "run"};
+  const Ended trained = run(train, work.path());
+  ASSERT_EQ(trained.exit_code, 0) << story_of(train, trained);
+  const auto eval = [&](Words words) {
+    words.insert(words.begin(), {"eval", "run", "--threads", "1"});
+    return run(words, work.path());
+  };
+  EXPECT_NE(eval({}).err.find("images 4  "), std::string::npos) << "of subject 03: " << eval({}).err;
+  EXPECT_NE(eval({"--split", "train"}).err.find("images 8  "), std::string::npos);
+  EXPECT_EQ(eval({"--split", "nosuch"}).exit_code, 66);
+  fs::rename(work / "data", work / "other");
+  EXPECT_NE(eval({"other"}).err.find("images 12  "), std::string::npos) << "all of other data: " << eval({"other"}).err;
+}
+
+TEST(ConfigFileTest, EvalOfARunWithoutValidationDataMeasuresNothingUnderItsName) {
+  const Workplace work;
+  write_class_folders(work);
+  const Words train = {"--data-dir", "data/train", "--val-split", "none", "--model",  "tiny_cnn",  "--img-size", "32",
+                       "--epochs",   "1",          "--threads",   "1",    "--no-amp", "--run-dir", "run"};
+  const Ended trained = run(train, work.path());
+  ASSERT_EQ(trained.exit_code, 0) << story_of(train, trained);
+  const auto code = [&](Words words) {
+    words.insert(words.begin(), {"eval", "run", "--threads", "1"});
+    return run(words, work.path()).exit_code;
+  };
+  EXPECT_EQ(code({}), 66);
+  EXPECT_EQ(code({"--split", "val"}), 66);
+  EXPECT_EQ(code({"--split", "train"}), 0);
+  EXPECT_EQ(code({"data/val"}), 0);
+}
+
 class ConfigFile : public ::testing::TestWithParam<std::string> {
  protected:
   const Case& config() const { return cases().at(GetParam()); }

@@ -83,6 +83,32 @@ TEST_F(ResultCommandsTest, PredictWritesTheSameToAFile) {
   EXPECT_EQ(succeed({"predict", "run", "images"}).out, shown);
 }
 
+TEST_F(ResultCommandsTest, ALinkToTheOpenOutputOrToAFileStaysOne) {
+  const std::string shown = succeed({"predict", "run", "images"}).out;
+  fs::create_symlink("/proc/self/fd/1", work_ / "out");
+  fs::create_symlink("p.csv", work_ / "link.csv");
+  for (const char* const path : {"out", "/dev/stdout"}) {
+    const std::string command = "cd '" + work_.path() +
+                                "' && '" STOKER_TRAIN_PROGRAM "' predict run images --quiet -o " + path +
+                                " > rows.csv 2> /dev/null";
+    EXPECT_EQ(std::system(command.c_str()), 0) << path;
+    EXPECT_EQ(content_of_file(work_ / "rows.csv"), shown) << path;
+  }
+  succeed({"predict", "run", "images", "-o", "link.csv"});
+  EXPECT_EQ(content_of_file(work_ / "p.csv"), shown);
+  EXPECT_TRUE(fs::is_symlink(work_ / "out") && fs::is_symlink(work_ / "link.csv"));
+}
+
+TEST_F(ResultCommandsTest, EveryImageHasARowWhateverIsDoneWithBadOnes) {
+  for (const char* const name : {"images/7.png", "images/8.png"}) work_.write(name, "");
+  for (const char* const way : {"skip,1", "fail", "repair"}) {
+    const Words words = {"predict", "run", "images", "--on-bad-image", way, "--threads", "1"};
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, kData) << story_of(words, ended);
+    EXPECT_EQ(lines_of(ended.out).size(), 8u) << way << ended.out;
+  }
+}
+
 TEST_F(ResultCommandsTest, PredictTakesOneImageAndAddsRawScores) {
   const std::vector<std::string> lines = lines_of(succeed({"predict", "run", "images/3.png", "--logits"}).out);
   ASSERT_EQ(lines.size(), 2u);

@@ -169,11 +169,14 @@ class Rows {
 
 Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const JoinedRanks& ranks) {
   const config::Configuration& requested = context.configuration;
-  const auto limit = requested.table.row_of(requested.options.data.on_bad_image).origin.kind;
-  const bool has_limit = limit == config::Origin::Kind::flag;
+  using config::OnBadImage;
+  const config::DataOptions& asked = requested.options.data;
+  const bool is_asked = requested.table.row_of(asked.on_bad_image).origin.kind == config::Origin::Kind::flag;
+  const int64_t allowed = is_asked && asked.on_bad_image == OnBadImage::skip ? asked.max_bad : 0;
   const auto skips_bad_images = [&](config::Options& given) {  // an image that cannot be read is a row
-    if (has_limit || requested.flags.print_config) return;
-    given.data.on_bad_image = config::OnBadImage::skip;
+    if (requested.flags.print_config) return;
+    const bool repairs = is_asked && asked.on_bad_image == OnBadImage::repair;
+    given.data.on_bad_image = repairs ? OnBadImage::repair : OnBadImage::skip;
     given.data.max_bad = config::kUnlimitedBad;
   };
   LoadedModel loaded = load_configuration(context.line, ranks, {flags.checkpoint, flags.which}, skips_bad_images);
@@ -193,6 +196,8 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   if (ranks.place().size > 1 && std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 0) {
     throw Error(ErrorKind::usage, "several processes cannot read one standard input", "give a list as @FILE");
   }
+  std::optional<ResultStream> output;  // one that cannot be written is an error before anything is computed
+  if (ranks.is_root()) output.emplace(flags.output);
   const auto open = [&](const config::Configuration& given, const std::vector<std::string>& trained) {
     return open_inputs(flags.inputs, given.options.data, trained);
   };
@@ -212,8 +217,6 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   Rows rows(loaded, *table, flags.features);
   std::optional<HeatMaps> heat_maps;
   if (!flags.explain.empty()) heat_maps.emplace(loaded, flags.explain);
-  std::optional<ResultStream> output;
-  if (ranks.is_root()) output.emplace(flags.output);
   const auto visit = [&](const data::Batch& batch, const torch::Tensor& outputs, const data::Loader& loader) {
     rows.add(batch, outputs, loader);
     if (heat_maps) heat_maps->add(batch);
@@ -231,7 +234,7 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
     if (flags.output != "-") core::log_info("{} rows in {}", loaded.source->size(), flags.output);
   }
   const int64_t left_out = rows.left_out(), all = loaded.source->size();
-  if (left_out < all && (left_out == 0 || has_limit)) {
+  if (left_out < all && left_out <= allowed) {
     if (left_out > 0) core::log_warning("bad images left out: {}", left_out);
     return {core::kExitOk, "predicted", loaded.saved.state.updates, loaded.saved.path};
   }

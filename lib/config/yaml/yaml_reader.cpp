@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Assigns a YAML text to the table: flat keys or keys below their group, nothing unknown, nothing twice.
 #include <algorithm>
+#include <cctype>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,10 +26,15 @@ bool is_foreign_group(const std::string& name) {
   return name == "training" || name == "optimization" || name == "trainer";
 }
 
-/// YAML writes them in three ways.
+/// YAML writes each of these in three ways.
 std::string yaml_switch(const std::string& text) {
-  if (text == "True" || text == "TRUE") return "true";
-  return text == "False" || text == "FALSE" ? "false" : text;
+  static const std::set<std::string> kWords = {"true", "false", "on", "off", "auto", "none"};
+  std::string lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (kWords.count(lower) == 0) return text;
+  const bool is_upper = std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isupper(c); });
+  const bool is_title = std::isupper(static_cast<unsigned char>(text[0])) != 0 && text.substr(1) == lower.substr(1);
+  return is_upper || is_title ? lower : text;
 }
 
 std::string text_of(const YamlNode& value) {
@@ -169,7 +176,8 @@ class YamlAssigner {
       case YamlNode::Kind::scalar: break;
     }
     text = value.text;
-    if (!value.quoted && (!row || row->is_switch)) text = yaml_switch(text);
+    const bool has_words = !row || row->is_switch || row->placeholder.find('|') != std::string::npos;
+    if (!value.quoted && has_words) text = yaml_switch(text);
     if (is_list && text != row->default_text) return "takes a list, such as [0.5, 0.25]";
     const std::string word = core::lower_case(text);
     const bool is_typed =

@@ -440,6 +440,10 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
     }
     if (identity_.started_from.sha256.empty()) identity_.started_from = starting_weights_of(manifest.extra);
     chain_.loaded({state.updates, checkpoint_digest(path)}, lineage.before);
+    if (in_spite_of_differences && !is_classifier_fresh &&
+        json.at("class_names") != core::Json(identity_.class_names)) {
+      lines.push_back("classes have other names than in the checkpoint: outputs keep their numbers");
+    }
     for (const std::string& line : lines) core::log_warning("--override-resume: {}", line);
     return state;
   } catch (const core::Json::exception& error) {
@@ -457,7 +461,8 @@ Evaluated Checkpoints::best_present(const RunProgress& state) const {
       const Evaluated one = read_progress(files_.path_of(updates)).latest;
       const bool is_comparable =
           one.updates == updates && same_metric(read_manifest(files_.path_of(updates)).extra, own);
-      if (is_comparable && best.is_beaten_by(one.value, settings_.lower_is_better)) best = one;
+      const bool is_better = is_comparable && best.is_beaten_by(one.value, settings_.lower_is_better);
+      if (is_better && files_.is_whole(updates)) best = one;
     } catch (const std::exception&) {
     }
   }
@@ -481,10 +486,10 @@ void Checkpoints::repair_links(const RunProgress& state) {
 
 void Checkpoints::continue_from(RunProgress& state) {
   state.drop_results_of_stops();
-  if (!settings_.keep_best || !state.best.exists() || files_.has(state.best.updates)) return;
+  if (!settings_.keep_best || !state.best.exists() || files_.is_whole(state.best.updates)) return;
   const std::string gone = files_.path_of(state.best.updates);
   state.best = state.due_best = best_present(state);
-  core::log_info("the best checkpoint so far, {}, is not there: {}", gone,
+  core::log_info("the best checkpoint so far, {}, is not there or damaged: {}", gone,
                  state.best.exists() ? "the best one that is left is " + files_.path_of(state.best.updates)
                                      : "the next evaluation is the best one until there is a better one");
 }

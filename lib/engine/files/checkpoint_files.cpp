@@ -52,7 +52,7 @@ std::string manifest_text(const Manifest& manifest) {
 
 [[noreturn]] void broken(const std::string& path, const std::string& cause) {
   throw Error(ErrorKind::data, "checkpoint " + core::printable(path) + ": " + cause,
-              "name another one below checkpoints/; training again takes the newest whole one");
+              "name another one below checkpoints/ (--which last); training again takes the newest whole one");
 }
 
 /// JSON would turn 1.5, true or -1 into a count.
@@ -298,6 +298,16 @@ void CheckpointFiles::remove_link(const std::string& name) {
 }
 
 bool CheckpointFiles::has(int64_t updates) const { return core::file_exists(path_of(updates) + "/" + kManifest); }
+
+bool CheckpointFiles::is_whole(int64_t updates) const {
+  try {
+    verify_checkpoint(path_of(updates), files_);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data && error.kind() != ErrorKind::no_input) throw;
+    return false;
+  }
+}
 
 int64_t CheckpointFiles::pointed(const std::string& name) const {
   std::error_code missing;

@@ -63,6 +63,8 @@ class CheckpointFiles {
 
   /// Whether there is a checkpoint of `updates` updates, verified or not.
   bool has(int64_t updates) const;
+  /// Whether each of its files is what was saved; reads them.
+  bool is_whole(int64_t updates) const;
   void remove_link(const std::string& name);
   /// Updates of all checkpoints, newest first, verified or not; none when the folder is missing. Throws permission, os
   /// or io when the folder cannot be read.

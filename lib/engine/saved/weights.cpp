@@ -56,8 +56,8 @@ void require_same_table(const std::vector<NamedTensor>& wanted, const std::vecto
   if (problems.empty()) return;
   throw core::Error(
       core::ErrorKind::data, format("{}: {}", what, core::list_text(problems, 20)),
-      "check --model, --num-classes and --in-chans against those of the checkpoint; another network begins anew "
-      "with what fits: --init-from RUN and another --run-dir");
+      "check --model, --width, --num-classes and --in-chans against those of the checkpoint; another network begins "
+      "anew in another --run-dir");
 }
 
 std::vector<NamedTensor> matching_tensors(const std::vector<NamedTensor>& targets,

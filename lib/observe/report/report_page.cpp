@@ -330,6 +330,7 @@ std::string sweep_section(const Runs& runs) {
   size_t shown = 0;
   for (const std::string& option : differing_options(pointers_to(runs))) {
     if (shown == kShownCharts) break;
+    if (option == "seed" || option == "val-split" || option == "data-dir") continue;  // they are not tuned
     const std::string chart = option_chart(runs, option);
     charts += chart;
     shown += chart.empty() ? 0 : 1;

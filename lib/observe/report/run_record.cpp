@@ -227,7 +227,10 @@ std::vector<std::string> differing_options(const std::vector<const RunRecord*>& 
       if (std::any_of(runs.begin(), runs.end(), chooses)) chosen.push_back(name);
     }
   }
-  return chosen.empty() ? all : chosen;
+  std::vector<std::string>& shown = chosen.empty() ? all : chosen;
+  // Figures on other data are no ranking: that is what to see first.
+  std::stable_partition(shown.begin(), shown.end(), [](const std::string& name) { return name == "data-dir"; });
+  return shown;
 }
 
 RunRecord read_run_record(const std::string& path) {

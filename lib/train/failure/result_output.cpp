@@ -18,15 +18,43 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "core/system/stop_signal.h"
 #include "core/text/json.h"
 
 namespace stoker::train {
 namespace {
 
+/// /dev/stdout, /dev/fd/3, or a link to one: whatever is behind it is open already.
+bool is_open_descriptor(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;
+  fs::path at = path;
+  std::error_code error;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const fs::path folder = fs::canonical(core::parent_of(at.string()), error);
+    if (error) return false;
+    if (folder.string().rfind("/proc/", 0) == 0) return true;
+    const fs::path target = fs::read_symlink(at, error);
+    if (error) return false;
+    at = target.is_absolute() ? target : folder / target;
+  }
+  return false;
+}
+
 /// A rename would replace the device itself by a file: /dev/stdout, /dev/null, a named pipe.
 bool is_device_or_pipe(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  if (::stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return false;
+  return !S_ISREG(info.st_mode) || is_open_descriptor(path);
+}
+
+/// The file that gets the content: what a link leads to, so that the link stays.
+std::string file_behind(const std::string& path) {
+  std::error_code error;
+  if (path.empty() || path == "-") return "";
+  if (is_device_or_pipe(path) || !std::filesystem::is_symlink(path, error)) return path;
+  const std::filesystem::path file = std::filesystem::weakly_canonical(path, error);
+  return error ? path : file.string();
 }
 
 /// Checks each step: what is buffered fails only when it is flushed. False: a reader has seen enough (`| head`).
@@ -55,11 +83,10 @@ void reopen_standard_descriptors() {
 
 bool write_page(const std::string& text) { return write_stream(stdout, text, "standard output"); }
 
-ResultStream::ResultStream(const std::string& path)
-    : path_(path == "-" ? "" : path), temporary_(core::temporary_of(path_)) {
+ResultStream::ResultStream(const std::string& path) : path_(file_behind(path)), temporary_(core::temporary_of(path_)) {
   if (path_.empty()) return;
   if (is_device_or_pipe(path_)) {
-    device_.reset(std::fopen(path_.c_str(), "we"));
+    device_.reset(std::fopen(path_.c_str(), "ae"));  // a file behind an open descriptor may have content
     if (!device_) throw core::errno_error(errno, "open", core::printable(path_), core::ErrorKind::io);
     return;
   }
@@ -73,7 +100,7 @@ ResultStream::ResultStream(const std::string& path)
 }
 
 ResultStream::~ResultStream() {
-  if (file_) core::log_warning("{} was not written: not all rows were there", core::printable(path_));
+  if (file_ && core::stop_requested()) core::log_warning("{} was not written: stopped before", core::printable(path_));
 }
 
 bool ResultStream::write(const std::string& text) {

@@ -151,18 +151,18 @@ engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions&
   return settings;
 }
 
-/// Rows of a classifier of `outputs` by the names of classes; empty where they are the same, or the weights have no
-/// names. Outputs beyond the names (--num-classes) have no row there.
+/// Rows of a classifier of `outputs` by the names of classes; empty where the weights have no names. Outputs beyond the
+/// names (--num-classes) keep theirs where all names are the same.
 std::vector<int64_t> rows_by_name(const std::vector<std::string>& theirs, const std::vector<std::string>& ours,
                                   int64_t outputs) {
   std::vector<int64_t> rows;
   const auto more = std::max<int64_t>(0, outputs - static_cast<int64_t>(ours.size()));
-  if (theirs.empty() || ours.empty() || (theirs == ours && more == 0)) return rows;
+  if (theirs.empty() || ours.empty()) return rows;
   for (const std::string& name : ours) {
     const auto found = std::find(theirs.begin(), theirs.end(), name);
     rows.push_back(found == theirs.end() ? -1 : found - theirs.begin());
   }
-  rows.insert(rows.end(), static_cast<size_t>(more), -1);
+  for (int64_t i = 0; i < more; ++i) rows.push_back(theirs == ours ? static_cast<int64_t>(theirs.size()) + i : -1);
   return rows;
 }
 

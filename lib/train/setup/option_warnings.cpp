@@ -33,11 +33,20 @@ void lint_unused_options(const config::Configuration& given, const char* what_da
 /// A curve over thresholds needs samples with the label and samples without it. Where it is to choose the best
 /// checkpoint, refuse_unfit_data() ends the run instead.
 std::string metric_warning(const config::ResolvedOptions& options, const data::Source& val) {
-  constexpr auto kRocAuc = config::EvalMetric::roc_auc;
-  if (options.train.eval_metric == kRocAuc) return "";
-  const std::string problem = metric_problem(options.data.task, kRocAuc, val);
-  if (problem.empty()) return "";
-  return format("{} is undefined on this validation split: {}", config::eval_metric_name(kRocAuc), problem);
+  using M = config::EvalMetric;
+  std::vector<std::string> names;
+  std::string problem;
+  for (const M metric : {M::roc_auc, M::pr_auc, M::f1, M::recall, M::r2}) {
+    const bool is_of_task = (metric == M::r2) == config::has_scaled_targets(options.data.task);
+    const std::string found = is_of_task ? metric_problem(options.data.task, metric, val) : "";
+    if (found.empty()) continue;
+    if (metric == options.train.eval_metric) return "";
+    names.push_back(config::eval_metric_name(metric));
+    problem = found;
+  }
+  if (names.empty()) return "";
+  return format("{} {} undefined on this validation split: {}", core::list_text(names), names.size() > 1 ? "are" : "is",
+                problem);
 }
 
 }  // namespace

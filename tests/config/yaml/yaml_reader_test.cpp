@@ -48,6 +48,9 @@ TEST_F(YamlReaderTest, SwitchesAreWrittenAsYamlWritesThem) {
   EXPECT_TRUE(options_.precision.tf32.value());
   EXPECT_FALSE(options_.precision.channels_last.value());
   EXPECT_TRUE(options_.precision.amp.value());
+  read("channels-last: Auto\namp: Off\n");
+  EXPECT_TRUE(options_.precision.channels_last.is_auto());
+  EXPECT_FALSE(options_.precision.amp.value());
   EXPECT_EQ(problems_of("tf32: 'True'\n").size(), 1u);
   EXPECT_EQ(problems_of("tf32: yes\n").size(), 1u);
 }

@@ -242,6 +242,22 @@ TEST_F(CheckpointsTest, WhereTheBestOneIsGoneItIsTheBestOneThatIsLeft) {
   EXPECT_EQ(checkpoints_.files().pointed("best"), -1);
 }
 
+TEST_F(CheckpointsTest, ADamagedBestOneIsAsOneThatIsGone) {
+  RunProgress state;
+  for (const auto& [updates, value] : {std::pair(1, 0.9), {2, 0.7}, {3, 0.5}}) {
+    state.updates = state.epoch = updates;
+    state.note_result(value, /*lower_is_better=*/false, 0, /*is_due=*/true);
+    Learner learner = learner_of(1);
+    checkpoints_.save(state, learner, {});
+  }
+  const std::string weights = checkpoints_.files().path_of(1) + "/model.safetensors";
+  fs::resize_file(weights, fs::file_size(weights) - 1);
+  checkpoints_.continue_from(state);
+  checkpoints_.repair_links(state);
+  EXPECT_EQ(state.best.updates, 2);
+  EXPECT_EQ(checkpoints_.files().pointed("best"), 2);
+}
+
 TEST_F(CheckpointsTest, InSpiteOfDifferencesWhatFitsIsTakenAndTheRestBeginsFresh) {
   std::vector<std::string> logged;
   core::set_console_writer([&](core::LogLevel, std::string_view line) { logged.emplace_back(line); });

@@ -248,6 +248,15 @@ TEST_F(RunRecordTest, SeveralRunsAreATableTheBestFirstWithWhatSomebodyChose) {
   EXPECT_NE(rows.find("<td class=\"n\">0.9</td><td class=\"n\">1</td><td>0.2</td>"), std::string::npos) << rows;
   EXPECT_EQ(rows.find("momentum"), std::string::npos);
   EXPECT_NE(page.find("f1 over lr</figcaption>"), std::string::npos);
+  for (RunRecord* const run : {&worse, &best}) {
+    run->options.emplace_back("seed", run->path);
+    run->options.emplace_back("data-dir", run->path);
+    run->chosen.insert(run->chosen.end(), {"seed", "data-dir"});
+  }
+  EXPECT_EQ(differing_options({&worse, &best}), (Words{"data-dir", "lr", "seed"})) << "other data are no ranking";
+  const std::string seeds = report_page({worse, best}, "stoker", "now");
+  EXPECT_EQ(seeds.find("f1 over seed"), std::string::npos) << "a seed is not tuned";
+  EXPECT_NE(seeds.find("f1 over lr"), std::string::npos);
   EXPECT_EQ(page.find("f1 over warmup</figcaption>"), std::string::npos);
   EXPECT_NE(page.find("</svg>best <b>0.4</b>"), std::string::npos) << "one line of each run in the chart of the loss";
 }

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <system_error>
 
 #include "core/log.h"
+#include "core/system/stop_signal.h"
 #include "train/failure/result_output.h"
 
 namespace stoker::train {
@@ -98,7 +100,7 @@ TEST(FailureTest, WhatIsNoDeviceFailureReturns) {
   exit_on_device_failure(std::runtime_error("CUDA error: not thrown by LibTorch"));
 }
 
-TEST(ResultStreamTest, AFileThatIsNotWholeIsNotThereAndNamed) {
+TEST(ResultStreamTest, AFileThatAStopLeavesUnwrittenIsNotThereAndNamed) {
   const std::string path = (std::filesystem::temp_directory_path() / ("rows." + std::to_string(::getpid()))).string();
   std::string logged;
   core::set_console_writer([&](core::LogLevel, std::string_view line) { logged += line; });
@@ -113,10 +115,12 @@ TEST(ResultStreamTest, AFileThatIsNotWholeIsNotThereAndNamed) {
   {
     ResultStream stopped(path);
     EXPECT_TRUE(stopped.write("a row"));
+    core::request_stop(SIGTERM);
   }
+  core::request_stop(0);
   core::flush_log();
   core::set_console_writer(nullptr);
-  EXPECT_EQ(logged, path + " was not written: not all rows were there");
+  EXPECT_EQ(logged, path + " was not written: stopped before");
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 

@@ -112,6 +112,24 @@ TEST(PretrainedTest, RowsOfTheClassifierFollowTheNamesOfClassesAndOthersAreFresh
   }
 }
 
+/// Five outputs, of which three have names.
+TEST(PretrainedTest, OutputsThatNoClassHasStayWithTheClassifier) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(5);
+  engine::write_safetensors(folder / "w", model::state_of(*source));
+  for (const int64_t outputs : {3, 5, 7}) {
+    const auto target = network(outputs);
+    StartOptions start;
+    for (int64_t i = 0; i < outputs; ++i) start.head_rows.push_back(i);
+    start.head_classes = 3;
+    const std::string report = joined(load_pretrained(*target, "resnet18", "", folder / "w", start));
+    EXPECT_EQ(report.find("randomly initialised: fc"), std::string::npos) << report;
+    for (int64_t row = 0; row < std::min<int64_t>(outputs, 5); ++row) {
+      EXPECT_TRUE(torch::equal(tensor_of(*target, "fc.weight")[row], tensor_of(*source, "fc.weight")[row])) << row;
+    }
+  }
+}
+
 TEST(PretrainedTest, AClassifierWithoutNamesOfClassesIsTakenOverWithANote) {
   const fixtures::TemporaryDirectory folder;
   const auto source = network(3), target = network(3);
