@@ -43,12 +43,17 @@ NamedSources open_whole_splits(const config::DataOptions& options, std::vector<s
 /// Data without a validation split is not an error here, and classes may lack images. Throws as open_datasets().
 NamedSources open_every_split(const config::DataOptions& options, std::vector<std::string>& notes);
 
+/// Whether data is that which a run was trained on.
+enum class DataOf { run, others };
+
 /// Labelled data wherever it lies, with the labels of a network: a folder of class folders, of splits (`split`,
-/// or when that is empty the validation split that `options` names, a usual one, or the training split), of shards or
+/// or when that is empty the validation split that `options` names, a usual one, or of others the training split), of
+/// shards or
 /// IDX files, or one CSV or HDF5 file. A class may lack samples; one that is not in `learned` is an error; with
 /// `learned` empty the classes are those of the data. Throws as open_datasets().
 std::shared_ptr<const Source> open_labelled(config::DataOptions options, const std::string& path,
-                                            const std::string& split, const std::vector<std::string>& learned);
+                                            const std::string& split, const std::vector<std::string>& learned,
+                                            DataOf owner = DataOf::others);
 
 /// Loose images of a folder (recursively) or one file, without labels, for prediction. Throws core::Error{no_input}.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);

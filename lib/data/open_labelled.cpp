@@ -18,6 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool is_pose_data(const config::DataOptions& options) {
+  return options.dataset == config::DatasetType::biwi || options.dataset == config::DatasetType::w300lp;
+}
+
 /// The layout that holds `split`; null: none does. It may be known by the training split beside it alone, as in data
 /// sets with names of their own. By itself a split must have a place of its own: what a whole folder or file is, is the
 /// training split, whatever it is called.
@@ -25,7 +29,10 @@ std::unique_ptr<Layout> layout_with(const config::DataOptions& options, const st
   config::DataOptions by_itself = options;
   by_itself.train_split = split;
   by_itself.val_split.reset();
-  for (const config::DataOptions& requested : {by_itself, options}) {
+  std::vector<config::DataOptions> requests = {by_itself, options};
+  // Folders of subjects are divided by the run's rule alone.
+  if (is_pose_data(options) && !is_directory(options.data_dir + "/" + split)) requests.erase(requests.begin());
+  for (const config::DataOptions& requested : requests) {
     try {
       std::unique_ptr<Layout> layout = detect_layout(requested);
       if (layout->has_split(split)) return layout;
@@ -48,33 +55,29 @@ std::shared_ptr<const Source> opened(const Layout& layout, const std::string& da
 }  // namespace
 
 std::shared_ptr<const Source> open_labelled(config::DataOptions options, const std::string& path,
-                                            const std::string& split, const std::vector<std::string>& learned) {
+                                            const std::string& split, const std::vector<std::string>& learned,
+                                            DataOf owner) {
   if (holds_out(options)) options.val_split.reset();
   options.val_fraction = 0;
-  const bool is_own = path == options.data_dir;
+  const bool is_own = owner == DataOf::run;
   const bool is_clips = options.dataset == config::DatasetType::clips;
-  const bool is_pose = options.dataset == config::DatasetType::biwi || options.dataset == config::DatasetType::w300lp;
-  if (!is_clips && !is_pose && !is_own)
-    options.dataset = config::DatasetType::automatic;   // other than in training, perhaps
-  if (is_pose && !is_own) options.train_split.clear();  // all subjects, and not those that this run held out
+  const bool is_pose = is_pose_data(options);
+  if (!is_clips && !is_pose && path != options.data_dir)
+    options.dataset = config::DatasetType::automatic;  // other than in training, perhaps
   const fs::path place = fs::path(path).lexically_normal();
   std::vector<std::string> candidates = {split};
   if (split.empty()) {
     candidates = {std::begin(kValSplits), std::end(kValSplits)};
     if (options.val_split && options.val_split != config::kNoValidation)
       candidates.insert(candidates.begin(), *options.val_split);
-    if (!is_own && !is_pose) candidates.push_back(options.train_split);
+    if (!is_own) candidates.push_back(options.train_split);
   }
   if (is_directory(path) || (has_hdf5_name(path) && core::file_exists(path))) {
     options.data_dir = path;
     for (const std::string& name : candidates) {
+      // All subjects of other data, and not those that this run would hold out.
+      if (is_pose && !is_own && !is_directory(path + "/" + name)) continue;
       if (const auto layout = layout_with(options, name)) return opened(*layout, options.data_dir, name, learned);
-    }
-    if (is_own && split.empty() && options.val_split == config::kNoValidation) {
-      throw core::Error(core::ErrorKind::no_input,
-                        "the run was trained without validation data (--val-split none): there is nothing to evaluate",
-                        core::format("name other data: train eval RUN DATA; --split {} measures what it was trained on",
-                                     core::printable(options.train_split)));
     }
     if (!split.empty() || (is_own && layout_with(options, options.train_split))) {
       throw core::Error(

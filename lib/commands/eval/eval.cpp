@@ -58,8 +58,19 @@ std::shared_ptr<const data::Source> open_labelled(const EvalFlags& flags, const 
   const std::string& named = flags.data;
   const bool is_named =
       !named.empty() || given.table.row_of(options.data_dir).origin.kind == config::Origin::Kind::flag;
+  std::error_code ignored;
+  const bool is_pose = options.dataset == config::DatasetType::biwi || options.dataset == config::DatasetType::w300lp;
+  const bool is_own =
+      !is_named || (named.empty() ? is_pose : std::filesystem::equivalent(named, options.data_dir, ignored));
+  if (is_own && split.empty() && options.val_split == config::kNoValidation) {
+    throw Error(ErrorKind::no_input,
+                "the run was trained without validation data (--val-split none): there is nothing to evaluate",
+                format("name other data: train eval RUN DATA; --split {} measures what it was trained on",
+                       core::printable(options.train_split)));
+  }
   if (is_named || !data::holds_out(options)) {
-    return data::open_labelled(options, named.empty() ? options.data_dir : named, split, trained);
+    return data::open_labelled(options, named.empty() ? options.data_dir : named, split, trained,
+                               is_own ? data::DataOf::run : data::DataOf::others);
   }
   auto source = split.empty() ? data::open_datasets(options).val : data::open_split(options, split);
   require_same_classes(*source, trained);

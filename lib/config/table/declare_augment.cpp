@@ -177,7 +177,9 @@ void declare_moves(Declaration& d, AugmentOptionsOf<Pick>& o) {
           "AugMix, 3a is DeiT III's 3-Augment, rand-m9-n2 timm's RandAugment with 2 operations of strength 9 of 10. "
           "Try it where a long run overfits.");
   d.add("augment-interpolation", o.augment_interpolation, choice_codec<AugmentInterpolation>("nearest bilinear"))
-      .help("How rotation and auto-augment move pixels. Set nearest only to compare with programs that use it.")
+      .help(
+          "How rotation, affine, perspective and auto-augment move pixels. Set nearest only to compare with programs "
+          "that use it.")
       .expert();
 }
 

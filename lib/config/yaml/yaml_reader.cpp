@@ -176,7 +176,7 @@ class YamlAssigner {
       case YamlNode::Kind::scalar: break;
     }
     text = value.text;
-    const bool has_words = !row || row->is_switch || row->placeholder.find('|') != std::string::npos;
+    const bool has_words = !row || row->is_switch || !row->choices.empty() || row->name == "amp";
     if (!value.quoted && has_words) text = yaml_switch(text);
     if (is_list && text != row->default_text) return "takes a list, such as [0.5, 0.25]";
     const std::string word = core::lower_case(text);

@@ -223,10 +223,7 @@ class PoseLayout : public Layout {
   }
 
  private:
-  /// A split of another name has a folder of its own.
-  bool by_subject() const {
-    return is_biwi_ && !has_folders_ && options_.train_split == config::DataOptions().train_split;
-  }
+  bool by_subject() const { return is_biwi_ && !has_folders_; }
 
   void add_image(const std::string& path, const FileStamp& stamp, FileList& files, Cameras& cameras,
                  ScanNotes& left_out) const {

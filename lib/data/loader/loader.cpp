@@ -293,7 +293,9 @@ void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
   const auto known = bad.find(sample);
   const BadSample entry = known != bad.end() ? known->second : BadSample{sample, source->name(sample), reason};
   const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
-  if (settings.on_bad_image != config::OnBadImage::skip && settings.max_bad != config::kUnlimitedBad) {
+  const bool skips_the_rest =
+      settings.on_bad_image == config::OnBadImage::repair && settings.max_bad == config::kUnlimitedBad;  // predict
+  if (settings.on_bad_image != config::OnBadImage::skip && !skips_the_rest) {
     const bool has_changed = entry.reason.find("changed since the scan") != std::string::npos;
     throw core::Error(core::ErrorKind::data, "bad image " + text,
                       has_changed ? "the file was touched or written during the run: run the same command again"

@@ -199,21 +199,23 @@ void AugmentedImage::mix_chains() {
   const int64_t bytes = image_.bytes();
   scratch_.original.assign(image_.pixels, image_.pixels + bytes);
   scratch_.mixed.assign(static_cast<size_t>(bytes), 0);
-  const auto add = [&](const uint8_t* pixels, double share) {
-    const auto weight = static_cast<int32_t>(std::nearbyint(kWhole * share));
+  const auto add = [&](const uint8_t* pixels, int32_t weight) {
     for (int64_t i = 0; i < bytes; ++i) scratch_.mixed[static_cast<size_t>(i)] += weight * pixels[i];
   };
-  add(scratch_.original.data(), own);
+  int32_t left_over = static_cast<int32_t>(kWhole);
   for (const double share : shares) {
     std::copy_n(scratch_.original.data(), bytes, image_.pixels);
     for (int left = 1 + below(rng, kLongest); left > 0; --left) {
       const auto operation = static_cast<ImageOperation>(1 + below(rng, kImageOperations - 1));  // not the identity
       operate(MagnitudeSpace::aug_mix, operation, below(rng, kSeverity), rng);
     }
-    add(image_.pixels, (1 - own) * share / sum);
+    const auto weight = static_cast<int32_t>(std::nearbyint(kWhole * (1 - own) * share / sum));
+    add(image_.pixels, std::min(weight, left_over));
+    left_over -= std::min(weight, left_over);
   }
+  add(scratch_.original.data(), left_over);
   for (int64_t i = 0; i < bytes; ++i) {
-    image_.pixels[i] = static_cast<uint8_t>(std::min(scratch_.mixed[static_cast<size_t>(i)] >> 16, 255));
+    image_.pixels[i] = static_cast<uint8_t>(scratch_.mixed[static_cast<size_t>(i)] >> 16);
   }
 }
 

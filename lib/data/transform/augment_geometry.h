@@ -38,10 +38,10 @@ PerspectiveMap perspective_map(const Corners& corners, int side);
 
 /// Fills `image` from `source`, which has its shape and lies elsewhere. Nearest: the bytes of Pillow's
 /// transform. Bilinear: weights in steps of 1/2048, so that a byte may differ from Pillow's by 1. The map's
-/// numbers below 2^15.
+/// numbers below 2^31.
 void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation interpolation, const SquareImage& image);
 
-/// The same with a perspective, by Pillow's arithmetic: its bytes.
+/// The same with a perspective, by Pillow's arithmetic: its bytes, but where a position lies between two pixels.
 void move_pixels(const uint8_t* source, const PerspectiveMap& map, Interpolation interpolation,
                  const SquareImage& image);
 

@@ -304,7 +304,8 @@ bool CheckpointFiles::is_whole(int64_t updates) const {
     verify_checkpoint(path_of(updates), files_);
     return true;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::data && error.kind() != ErrorKind::no_input) throw;
+    const ErrorKind kind = error.kind();
+    if (kind != ErrorKind::data && kind != ErrorKind::no_input && kind != ErrorKind::io) throw;
     return false;
   }
 }

@@ -48,13 +48,27 @@ bool is_device_or_pipe(const std::string& path) {
   return !S_ISREG(info.st_mode) || is_open_descriptor(path);
 }
 
-/// The file that gets the content: what a link leads to, so that the link stays.
+bool is_standard_output(const std::string& path) {
+  struct stat info {
+  }, output{};
+  return ::stat(path.c_str(), &info) == 0 && ::fstat(STDOUT_FILENO, &output) == 0 && info.st_dev == output.st_dev &&
+         info.st_ino == output.st_ino && is_open_descriptor(path);
+}
+
+/// The file that gets the content: what a link leads to, so that the link stays. Empty: standard output.
 std::string file_behind(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;
+  if (path.empty() || path == "-" || is_standard_output(path)) return "";
+  if (is_device_or_pipe(path)) return path;
+  fs::path file = path;
   std::error_code error;
-  if (path.empty() || path == "-") return "";
-  if (is_device_or_pipe(path) || !std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path file = std::filesystem::weakly_canonical(path, error);
-  return error ? path : file.string();
+  for (int links = 0; links < kMostLinks; ++links) {
+    const fs::path target = fs::read_symlink(file, error);
+    if (error) return file.string();  // no link
+    file = target.is_absolute() ? target : file.parent_path() / target;
+  }
+  return path;
 }
 
 /// Checks each step: what is buffered fails only when it is flushed. False: a reader has seen enough (`| head`).

@@ -36,6 +36,7 @@ std::string metric_warning(const config::ResolvedOptions& options, const data::S
   using M = config::EvalMetric;
   std::vector<std::string> names;
   std::string problem;
+  if (options.data.task == config::TaskKind::multiclass) return "";
   for (const M metric : {M::roc_auc, M::pr_auc, M::f1, M::recall, M::r2}) {
     const bool is_of_task = (metric == M::r2) == config::has_scaled_targets(options.data.task);
     const std::string found = is_of_task ? metric_problem(options.data.task, metric, val) : "";

@@ -170,17 +170,18 @@ class Fitting {
         !std::equal(shape.begin() + 1, shape.end(), wanted.begin() + 1)) {
       return false;
     }
+    const auto count = static_cast<int64_t>(head_.rows.size());
     const auto from = [&](int64_t row) {
       const int64_t there = head_.rows[static_cast<size_t>(row)];
       return there < shape[0] ? there : -1;  // an output that the file has not
     };
-    bool is_same = shape[0] == wanted[0], has_any = false;
-    for (int64_t row = 0; row < static_cast<int64_t>(head_.rows.size()); ++row) {
-      is_same = is_same && from(row) == row;
+    bool is_same = true, has_any = false;
+    for (int64_t row = 0; row < count; ++row) {
+      is_same = is_same && head_.rows[static_cast<size_t>(row)] == row;
       has_any = has_any || from(row) >= 0;
     }
-    const bool has_row_of_each = wanted[0] == static_cast<int64_t>(head_.rows.size()) && shape[0] >= head_.classes;
-    if (has_row_of_each && is_same) return false;
+    if (is_same && shape[0] == wanted[0]) return false;  // whatever the outputs stand for
+    const bool has_row_of_each = wanted[0] == count && shape[0] >= head_.classes;
     if (!has_row_of_each || !has_any) {
       fitted_.fresh_classes.push_back(target.name);
       return true;

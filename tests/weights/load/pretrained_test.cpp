@@ -130,6 +130,21 @@ TEST(PretrainedTest, OutputsThatNoClassHasStayWithTheClassifier) {
   }
 }
 
+/// One score for two classes, 99 bins for three angles.
+TEST(PretrainedTest, OutputsThatAreNotOneForEachNameStayWhereAllNamesAreTheSame) {
+  for (const auto& [outputs, names] : {std::pair<int64_t, int64_t>(1, 2), {99, 3}}) {
+    const fixtures::TemporaryDirectory folder;
+    const auto source = network(outputs), target = network(outputs);
+    engine::write_safetensors(folder / "w", model::state_of(*source));
+    StartOptions start;
+    for (int64_t i = 0; i < names; ++i) start.head_rows.push_back(i);
+    start.head_classes = names;
+    const std::string report = joined(load_pretrained(*target, "resnet18", "", folder / "w", start));
+    EXPECT_EQ(report.find("randomly initialised"), std::string::npos) << report;
+    EXPECT_TRUE(torch::equal(tensor_of(*target, "fc.weight"), tensor_of(*source, "fc.weight")));
+  }
+}
+
 TEST(PretrainedTest, AClassifierWithoutNamesOfClassesIsTakenOverWithANote) {
   const fixtures::TemporaryDirectory folder;
   const auto source = network(3), target = network(3);
