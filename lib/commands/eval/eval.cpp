@@ -59,10 +59,11 @@ std::shared_ptr<const data::Source> open_labelled(const EvalFlags& flags, const 
   const bool is_named =
       !named.empty() || given.table.row_of(options.data_dir).origin.kind == config::Origin::Kind::flag;
   std::error_code ignored;
-  const bool is_pose = options.dataset == config::DatasetType::biwi || options.dataset == config::DatasetType::w300lp;
+  const bool has_validation = options.val_split != config::kNoValidation;
+  // Another folder may be given as --data-dir; what a run of all data was trained on cannot be told from it.
   const bool is_own =
-      !is_named || (named.empty() ? is_pose : std::filesystem::equivalent(named, options.data_dir, ignored));
-  if (is_own && split.empty() && options.val_split == config::kNoValidation) {
+      !is_named || (named.empty() ? has_validation : std::filesystem::equivalent(named, options.data_dir, ignored));
+  if (!is_named && split.empty() && !has_validation) {
     throw Error(ErrorKind::no_input,
                 "the run was trained without validation data (--val-split none): there is nothing to evaluate",
                 format("name other data: train eval RUN DATA; --split {} measures what it was trained on",
