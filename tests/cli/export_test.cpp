@@ -75,7 +75,7 @@ TEST_F(ExportTest, OpenCvAgreesOnColourImagesThatAreNormalisedInside) {
   const Words train = {"--data-dir", "data",      "--model", "tiny_cnn", "--in-chans", "3",     "--epochs",
                        "1",          "--threads", "1",       "--no-amp", "--run-dir",  "colour"};
   ASSERT_EQ(run(train, work_.path()).exit_code, 0);
-  const Words words = {"export", "colour", "--check", "--with-preprocessing", "-o", "c.onnx", "--threads", "1"};
+  const Words words = {"export", "colour", "--check", "--with-preprocessing", "-o", "c.onnx"};
   const Ended ended = run(words, work_.path());
   EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
   EXPECT_NE(ended.err.find("agrees on"), std::string::npos) << ended.err;

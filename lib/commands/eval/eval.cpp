@@ -60,7 +60,7 @@ std::shared_ptr<const data::Source> open_labelled(const EvalFlags& flags, const 
       !named.empty() || given.table.row_of(options.data_dir).origin.kind == config::Origin::Kind::flag;
   std::error_code ignored;
   const bool has_validation = options.val_split != config::kNoValidation;
-  // Another folder may be given as --data-dir; what a run of all data was trained on cannot be told from it.
+  // --data-dir may be the run's own folder: of a run with validation data, what was held out is measured.
   const bool is_own =
       !is_named || (named.empty() ? has_validation : std::filesystem::equivalent(named, options.data_dir, ignored));
   if (!is_named && split.empty() && !has_validation) {

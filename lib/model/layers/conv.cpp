@@ -77,7 +77,7 @@ const torch::ExpandingArray<2>* padding_of(const torch::nn::Conv2dImpl& conv) {
 
 bool is_square(const torch::ExpandingArray<2>& sides) { return sides->at(0) == sides->at(1); }
 
-/// Without bias, one group, square, no dilation, zeros around the image: what all of our ways are for.
+/// Without bias, one group, square, no dilation, zeros around the image: the shapes that our kernels support.
 bool is_plain(const torch::nn::Conv2dImpl& conv) {
   const auto& options = conv.options;
   const torch::ExpandingArray<2>* const padding = padding_of(conv);
