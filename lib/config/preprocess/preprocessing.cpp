@@ -80,7 +80,7 @@ const std::vector<std::pair<std::string, EvalCrop>>& crops() {
 }
 
 template <typename Value>
-std::string name_in(const std::vector<std::pair<std::string, Value>>& names, Value value) {
+std::string choice_name(const std::vector<std::pair<std::string, Value>>& names, Value value) {
   for (const auto& [name, named] : names) {
     if (named == value) return name;
   }
@@ -329,8 +329,9 @@ Json to_json(const Preprocessing& record) {
     input["frame_sampling"] = record.frame_sampling == FrameSampling::uniform ? "uniform" : "stride";
     input["frame_stride"] = record.frame_stride;
   }
-  Json resize = {
-      {"rule", resize_rule(record.crop)}, {"filter", name_in(filters(), record.interpolation)}, {"antialias", true}};
+  Json resize = {{"rule", resize_rule(record.crop)},
+                 {"filter", choice_name(filters(), record.interpolation)},
+                 {"antialias", true}};
   if (record.crop == EvalCrop::center) resize["short_side"] = record.resized_short_side();
   Json json = {{"format", "stoker-preprocess"},
                {"version", version_of(record)},
@@ -339,7 +340,7 @@ Json to_json(const Preprocessing& record) {
                {names_key(record.task), record.names},
                {"input", std::move(input)},
                {"resize", std::move(resize)},
-               {"crop", {{"rule", name_in(crops(), record.crop)}, {"share", record.crop_pct}}},
+               {"crop", {{"rule", choice_name(crops(), record.crop)}, {"share", record.crop_pct}}},
                {"normalize", {{"divide_by", is_bytes ? 255 : 1}, {"mean", record.mean}, {"std", record.std}}},
                {"predictions", predictions_json(record)}};
   return json;
