@@ -48,9 +48,8 @@ enum class DataOf { run, others };
 
 /// Labelled data wherever it lies, with the labels of a network: a folder of class folders, of splits (`split`,
 /// or when that is empty the validation split that `options` names, a usual one, or of others the training split), of
-/// shards or
-/// IDX files, or one CSV or HDF5 file. A class may lack samples; one that is not in `learned` is an error; with
-/// `learned` empty the classes are those of the data. Throws as open_datasets().
+/// shards or IDX files, or one CSV or HDF5 file. A class may lack samples; one that is not in `learned` is an error;
+/// with `learned` empty the classes are those of the data. Throws as open_datasets().
 std::shared_ptr<const Source> open_labelled(config::DataOptions options, const std::string& path,
                                             const std::string& split, const std::vector<std::string>& learned,
                                             DataOf owner = DataOf::others);

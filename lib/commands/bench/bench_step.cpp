@@ -40,7 +40,7 @@ void decide_arithmetic(Settings& settings) {
   const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
   NetworkUse use = benchmark_use(options, noise_of(options).input);
-  use.tries_precisions = settings.resolution().waits_for_amp || options.precision.amp;
+  use.tries_precisions = tries_precisions(settings);
   prove_backend(options, use);
   engine::Learner learner = build_learner(options, device);
   const std::unique_ptr<engine::Task> task = build_task(options, device);

@@ -144,7 +144,7 @@ std::vector<std::string> given_flags(const config::Table& table) {
 void prove_libraries(const Settings& settings, CheckFacts& facts) {
   const config::ResolvedOptions& options = settings.options();
   NetworkUse use = benchmark_use(options, {options.data.in_chans, options.data.img_size, options.data.img_size});
-  use.tries_precisions = settings.resolution().waits_for_amp || options.precision.amp;
+  use.tries_precisions = tries_precisions(settings);
   facts.network = options.model.model;
   try {
     if (!model::takes_clips(options.model.model)) prove_backend(options, use);

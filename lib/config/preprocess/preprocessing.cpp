@@ -111,9 +111,7 @@ class Setter {
   }
   template <typename Field, typename Value>
   void set_choice(const Field& field, const std::vector<std::pair<std::string, Value>>& choices, Value value) {
-    for (const auto& [name, meaning] : choices) {
-      if (meaning == value) set(field, name);
-    }
+    set(field, choice_name(choices, value));
   }
 
  private:

@@ -29,8 +29,7 @@ struct Preprocessing {
   int64_t frame_stride = 1;
 
   // Images that do not have that shape are resized (bilinear with antialiasing, as Pillow does it) and cropped.
-  EvalCrop crop =
-      EvalCrop::center;  ///< none: the whole image is squashed to height x width; letterbox: made to fit in it
+  EvalCrop crop = EvalCrop::center;  ///< none: the whole image squashed to height x width; letterbox: fitted in
   Interpolation interpolation = Interpolation::bilinear;
   double crop_pct = 1;  ///< share of the resized short side that the centre crop keeps
 

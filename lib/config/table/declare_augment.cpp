@@ -21,8 +21,7 @@ void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
       .help(
           "Crop while training; auto is padded below 64 pixels (center for gray images and up to 20 epochs), else "
           "random-resized. Use letterbox (the whole image, black bars) or none (squashed) where objects must not be "
-          "cut "
-          "off.");
+          "cut off.");
   d.add_parts("scale",
               {{"MIN", o, &Of::scale_min, number_codec({0, 1, true, false})},
                {"MAX", o, &Of::scale_max, number_codec({0, 1, true, false})}},

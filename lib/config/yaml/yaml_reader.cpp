@@ -29,8 +29,7 @@ bool is_foreign_group(const std::string& name) {
 /// YAML writes each of these in three ways.
 std::string yaml_switch(const std::string& text) {
   static const std::set<std::string> kWords = {"true", "false", "on", "off", "auto", "none"};
-  std::string lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = core::lower_case(text);
   if (kWords.count(lower) == 0) return text;
   const bool is_upper = std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isupper(c); });
   const bool is_title = std::isupper(static_cast<unsigned char>(text[0])) != 0 && text.substr(1) == lower.substr(1);
@@ -176,7 +175,7 @@ class YamlAssigner {
       case YamlNode::Kind::scalar: break;
     }
     text = value.text;
-    const bool has_words = !row || row->is_switch || !row->choices.empty() || row->name == "amp";
+    const bool has_words = !row || row->is_switch || !row->choices.empty();
     if (!value.quoted && has_words) text = yaml_switch(text);
     if (is_list && text != row->default_text) return "takes a list, such as [0.5, 0.25]";
     const std::string word = core::lower_case(text);

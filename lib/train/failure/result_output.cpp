@@ -24,51 +24,45 @@
 namespace stoker::train {
 namespace {
 
-/// /dev/stdout, /dev/fd/3, or a link to one: whatever is behind it is open already.
-bool is_open_descriptor(const std::string& path) {
+/// The end of a path's links.
+struct LinkEnd {
+  std::filesystem::path file;
+  bool is_descriptor = false;  ///< /dev/stdout, /dev/fd/3: whatever is behind it is open already
+};
+
+LinkEnd end_of_links(const std::string& path) {
   namespace fs = std::filesystem;
   constexpr int kMostLinks = 40;
-  fs::path at = path;
+  LinkEnd end{path};
   std::error_code error;
   for (int links = 0; links < kMostLinks; ++links) {
-    const fs::path folder = fs::canonical(core::parent_of(at.string()), error);
-    if (error) return false;
-    if (folder.string().rfind("/proc/", 0) == 0) return true;
-    const fs::path target = fs::read_symlink(at, error);
-    if (error) return false;
-    at = target.is_absolute() ? target : folder / target;
+    const fs::path folder = fs::canonical(core::parent_of(end.file.string()), error);
+    if (!error && folder.string().rfind("/proc/", 0) == 0) end.is_descriptor = true;
+    const fs::path target = fs::read_symlink(end.file, error);
+    if (error || end.is_descriptor) break;
+    end.file = target.is_absolute() ? target : end.file.parent_path() / target;
   }
-  return false;
+  return end;
 }
 
 /// A rename would replace the device itself by a file: /dev/stdout, /dev/null, a named pipe.
 bool is_device_or_pipe(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return false;
-  return !S_ISREG(info.st_mode) || is_open_descriptor(path);
+  return !S_ISREG(info.st_mode) || end_of_links(path).is_descriptor;
 }
 
 bool is_standard_output(const std::string& path) {
   struct stat info {
   }, output{};
   return ::stat(path.c_str(), &info) == 0 && ::fstat(STDOUT_FILENO, &output) == 0 && info.st_dev == output.st_dev &&
-         info.st_ino == output.st_ino && is_open_descriptor(path);
+         info.st_ino == output.st_ino && end_of_links(path).is_descriptor;
 }
 
 /// The file that gets the content: what a link leads to, so that the link stays. Empty: standard output.
 std::string file_behind(const std::string& path) {
-  namespace fs = std::filesystem;
-  constexpr int kMostLinks = 40;
   if (path.empty() || path == "-" || is_standard_output(path)) return "";
-  if (is_device_or_pipe(path)) return path;
-  fs::path file = path;
-  std::error_code error;
-  for (int links = 0; links < kMostLinks; ++links) {
-    const fs::path target = fs::read_symlink(file, error);
-    if (error) return file.string();  // no link
-    file = target.is_absolute() ? target : file.parent_path() / target;
-  }
-  return path;
+  return is_device_or_pipe(path) ? path : end_of_links(path).file.string();
 }
 
 /// Checks each step: what is buffered fails only when it is flushed. False: a reader has seen enough (`| head`).

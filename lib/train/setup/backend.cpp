@@ -41,6 +41,10 @@ NetworkUse training_use(const Settings& settings, const data::Datasets& datasets
   return use;
 }
 
+bool tries_precisions(const Settings& settings) {
+  return settings.resolution().waits_for_amp || settings.options().precision.amp;
+}
+
 NetworkUse evaluation_use(const config::ResolvedOptions& options, const data::Source& source) {
   NetworkUse use;
   use.input = network_input(transform_plan(options, source, /*training=*/false).shape);

@@ -17,6 +17,8 @@ using deploy::prove_backend;
 
 /// For a run: its batches, the last short ones, and what micro-batches may come of them.
 NetworkUse training_use(const Settings& settings, const data::Datasets& datasets);
+/// Whether a network trains in both precisions before one is chosen, or in reduced precision alone: both are proven.
+bool tries_precisions(const Settings& settings);
 /// For an evaluation or a prediction.
 NetworkUse evaluation_use(const config::ResolvedOptions& options, const data::Source& source);
 /// For a benchmark: one size of batch in training. `input`: shape of one image or clip.

@@ -36,7 +36,6 @@ std::string metric_warning(const config::ResolvedOptions& options, const data::S
   using M = config::EvalMetric;
   std::vector<std::string> names;
   std::string problem;
-  if (options.data.task == config::TaskKind::multiclass) return "";
   for (const M metric : {M::roc_auc, M::pr_auc, M::f1, M::recall, M::r2}) {
     const bool is_of_task = (metric == M::r2) == config::has_scaled_targets(options.data.task);
     const std::string found = is_of_task ? metric_problem(options.data.task, metric, val) : "";
@@ -56,6 +55,8 @@ std::string metric_problem(config::TaskKind task, config::EvalMetric metric, con
   using M = config::EvalMetric;
   const bool needs_both = metric == M::roc_auc;
   const bool needs_hits = needs_both || metric == M::pr_auc || metric == M::f1 || metric == M::recall;
+  const bool has_labels = task == config::TaskKind::binary || task == config::TaskKind::multilabel;
+  if (metric != M::r2 && !(needs_hits && has_labels)) return "";
   const auto targets = std::max<int64_t>(1, val.num_targets());
   std::vector<float> row(static_cast<size_t>(targets)), first(row);
   std::vector<int64_t> hits(static_cast<size_t>(targets));
@@ -68,7 +69,6 @@ std::string metric_problem(config::TaskKind task, config::EvalMetric metric, con
     for (size_t k = 0; k < row.size(); ++k) hits[k] += row[k] > 0.5F;
   }
   if (metric == M::r2) return varies ? "" : "all its targets are the same";
-  if (!needs_hits || (task != config::TaskKind::binary && task != config::TaskKind::multilabel)) return "";
   const auto has_hits = [](int64_t count) { return count > 0; };
   const auto has_both = [&](int64_t count) { return count > 0 && count < val.size(); };
   const bool is_defined =

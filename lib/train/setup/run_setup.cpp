@@ -53,7 +53,7 @@ void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device dev
 void prove_before_measuring(Settings& settings, const data::Datasets& datasets, const FromRoot& from_root) {
   NetworkUse use = training_use(settings, datasets);
   const bool waits = settings.resolution().waits_for_amp;
-  use.tries_precisions = waits || settings.options().precision.amp;
+  use.tries_precisions = tries_precisions(settings);
   if (settings.options().precision.amp && settings.options().device.device == "cpu" &&
       !settings.facts().machine.native_bfloat16) {
     core::log_info("amp       this CPU has no bfloat16 instructions: comparing it may take minutes");
