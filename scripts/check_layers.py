@@ -69,7 +69,7 @@ MODULES = {
     "engine/step": "core* config data/loader data/feed model optim engine/run engine/device engine/memory engine/task "
                    "engine/group",
     "engine/digest": "core* model engine/step engine/group",
-    "engine/saved": "core* model engine/run engine/files",
+    "engine/saved": "core* config model engine/run engine/files",
     "engine/checkpoint": "core* config config/table data/loader model engine/run engine/files engine/device engine/saved engine/step "
                          "engine/digest",
     "engine/probe": "core* engine/device engine/memory engine/task engine/step",
@@ -114,7 +114,7 @@ MODULES = {
     "commands/export": "commands/eval commands/import",
     "commands/audit": "commands/eval",
     "commands": "core* config* model train*",
-    "embed": "core* data* model* engine/task deploy/inference",
+    "embed": "core* data* model* engine/device engine/task deploy/inference",
 }
 MODULES = {module: modules.split() for module, modules in MODULES.items()}
 # The top floor: a folder of a command may include all that is below; its row has the commands that it includes besides.

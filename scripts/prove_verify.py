@@ -6,7 +6,7 @@
 
 Honest runs, every third of them killed with SIGKILL and resumed, must pass with every segment computed again. Falsified ones
 must fail: a bit of a weight, a flipped label, an option, a checkpoint of another run, an epoch that is only claimed, swapped names of
-classes. The forger
+classes, a count or a name in state.json. The forger
 makes manifests agree with the files, the state with the weights, and takes records out of metrics.jsonl; the last checkpoint is
 forged, which no other one names, so that only computing it again finds it. Last, such a run is verified with one segment
 or two drawn at random again and again: it must fail when the forged one is drawn, at no other time, and as often as expected.
@@ -119,6 +119,28 @@ def swap_classes(run, rng, _):
     return "names of classes"
 
 
+def change_state(run, rng, _):
+    """A field of the last checkpoint's state.json that no later checkpoint proves."""
+    checkpoint = runs.checkpoints(run)[-1]
+    path = checkpoint / "state.json"
+    state = json.loads(path.read_text())
+    field = rng.choice(["optimizer_steps", "ema_updates", "class_names", "bad_samples", "epoch_images", "learning_rate"])
+    if field in state["train"]:
+        state["train"][field] += 1
+    elif field == "class_names":
+        state[field].reverse()
+    elif field == "bad_samples":
+        state[field] = [] if state[field] else [{"sample": 1, "name": "x", "reason": "y"}]
+    else:
+        state[field] += 1
+    path.write_text(json.dumps(state))
+    hide_traces(run, checkpoint)
+    return f"{field} of the state"
+
+
+FORGERIES = [flip_weight, flip_label, change_option, foreign_checkpoint, skip_epoch, swap_classes, change_state]
+
+
 def check_honest(train, work, count, rng):
     passed, killed = 0, 0
     for number in range(count):
@@ -136,9 +158,8 @@ def check_honest(train, work, count, rng):
     return passed == count
 
 
-def check_falsified(train, work, count, honest, rng):
+def check_falsified(train, work, count, honest, forgeries, rng):
     found = 0
-    forgeries = [flip_weight, flip_label, change_option, foreign_checkpoint, skip_epoch, swap_classes]
     by_kind = {}
     for number in range(count):
         source = number % honest
@@ -188,14 +209,18 @@ def main():
     parser.add_argument("--train", default="build/release/apps/train", type=lambda text: pathlib.Path(text).resolve())
     parser.add_argument("--honest", type=int, default=30)
     parser.add_argument("--falsified", type=int, default=30)
-    parser.add_argument("--draws", type=int, default=100, help="of one segment, and as many of two")
+    parser.add_argument("--draws", type=int, default=100, help="of one segment, and as many of two; 0: none")
+    parser.add_argument("--kinds", default="all", help="of forgeries: " + ",".join(forge.__name__ for forge in FORGERIES))
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     rng = random.Random(args.seed)
+    forgeries = [forge for forge in FORGERIES if args.kinds == "all" or forge.__name__ in args.kinds.split(",")]
     with tempfile.TemporaryDirectory(prefix="stoker-verify-") as folder:
         work = pathlib.Path(folder)
-        good = [check_honest(args.train, work, args.honest, rng), check_falsified(args.train, work, args.falsified, args.honest, rng),
-                check_draws(args.train, work, args.draws, rng)]
+        good = [check_honest(args.train, work, args.honest, rng),
+                check_falsified(args.train, work, args.falsified, args.honest, forgeries, rng)]
+        if args.draws > 0:
+            good.append(check_draws(args.train, work, args.draws, rng))
     sys.exit(0 if all(good) else 1)
 
 

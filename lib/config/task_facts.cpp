@@ -49,6 +49,10 @@ const std::vector<std::pair<std::string, EvalMetric>>& eval_metric_choices() {
 
 std::string eval_metric_name(EvalMetric metric) { return name_in(eval_metric_choices(), metric); }
 
+bool lower_is_better(EvalMetric metric) {
+  return metric == EvalMetric::loss || metric == EvalMetric::mae || metric == EvalMetric::rmse;
+}
+
 const std::vector<EvalMetric>& eval_metrics_of(TaskKind task) {
   using M = EvalMetric;
   static const std::vector<M> multiclass = {M::top1,  M::top5,        M::precision,         M::recall,

@@ -34,6 +34,7 @@ const std::vector<LossKind>& losses_of(TaskKind task);
 
 const std::vector<std::pair<std::string, EvalMetric>>& eval_metric_choices();
 std::string eval_metric_name(EvalMetric metric);
+bool lower_is_better(EvalMetric metric);
 /// Those that the task computes, the default first; `loss` is among them.
 const std::vector<EvalMetric>& eval_metrics_of(TaskKind task);
 

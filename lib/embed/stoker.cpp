@@ -2,8 +2,6 @@
 // The C interface: errors become codes and texts, nothing is thrown through it.
 #include "embed/stoker.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -12,6 +10,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "embed/classifier.h"
+#include "engine/device/device.h"
 
 struct stoker_network {
   explicit stoker_network(const std::string& path, const std::string& which) : classifier(path, which) {}
@@ -34,15 +33,10 @@ int guarded(const Work& work) {
   } catch (const stoker::core::Error& error) {
     last_error = error.text();
     return stoker::core::exit_code(error.kind());
-  } catch (const std::bad_alloc&) {
-    last_error = "memory has run out";
-    return stoker::core::exit_code(stoker::core::ErrorKind::out_of_memory);
-  } catch (const c10::Error& error) {
-    last_error = error.what_without_backtrace();
-    return stoker::core::exit_code(stoker::core::ErrorKind::bug);
   } catch (const std::exception& error) {
-    last_error = error.what();
-    return stoker::core::exit_code(stoker::core::ErrorKind::bug);
+    const bool is_memory = stoker::engine::is_out_of_memory(error);
+    last_error = is_memory ? "memory has run out" : stoker::engine::short_text_of(error);
+    return stoker::core::exit_code(is_memory ? stoker::core::ErrorKind::out_of_memory : stoker::core::ErrorKind::bug);
   }
 }
 

@@ -114,6 +114,8 @@ void add_host_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
            format("{} batches of {} to train on, {} of {} to evaluate on", ring_of(inputs), inputs.batch_size,
                   ring_of(inputs), inputs.val_batch_size));
   add_line(lines, "cache", inputs.cache_bytes, "when full");
+  add_line(lines, "results", inputs.result_bytes,
+           "counts and tables of an evaluation, the confusion of classes among them");
   const int64_t readers = std::max<int64_t>(1, inputs.num_workers);
   add_line(lines, "decode scratch", 2 * readers * inputs.scratch_bytes,
            format("{} worker{} for each split", readers, readers == 1 ? "" : "s"));

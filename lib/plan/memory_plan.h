@@ -30,6 +30,7 @@ struct PlanInputs {
   int64_t program_bytes = 0;                 ///< program and libraries, as they are resident
   int64_t data_bytes = 0;                    ///< list of the samples, and their pixels where the source holds them
   int64_t cache_bytes = 0;                   ///< of both splits when full
+  int64_t result_bytes = 0;                  ///< counts and tables of an evaluation
   int64_t weight_bytes = 0;                  ///< parameters and buffers
   int64_t gradient_bytes = 0, optimizer_bytes = 0, average_bytes = 0;
   int64_t buffer_bytes = 0;         ///< of running statistics and the like, which are part of weight_bytes

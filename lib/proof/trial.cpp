@@ -164,8 +164,14 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
       case Attempt::End::refused:
       case Attempt::End::crashed: break;
     }
-    if (attempt.was_killed()) {  // by the kernel, most probably: memory
-      trial.obstacle = "the process that tries the operations was killed";
+    const bool is_short_of_memory = attempt.error().rfind("memory ran out", 0) == 0;
+    if (attempt.was_killed() || is_short_of_memory) {  // killed: by the kernel, most probably for its memory
+      trial.obstacle = is_short_of_memory ? attempt.error()
+                                          : "the process that tries the operations was killed, maybe for its memory";
+      const auto under_way = trial.operations.find(attempt.key());
+      if (under_way == trial.operations.end()) return trial;
+      under_way->second.was_refused = true;  // that is no fault of the library
+      trial.obstacle += " (" + under_way->second.text + ")";
       return trial;
     }
     if (attempt.key().empty()) {
@@ -185,10 +191,6 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
     }
     ++crashes;
     Tried& faulty = trial.operations[attempt.key()];
-    if (attempt.error().rfind("memory ran out", 0) == 0) {
-      trial.obstacle = core::format("{} ({})", attempt.error(), faulty.text);
-      return trial;
-    }
     faulty.is_right = false;
     faulty.fault = attempt.error();
     ++crashes_of[kind_of(faulty.family, faulty.library)];

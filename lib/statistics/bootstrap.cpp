@@ -153,6 +153,16 @@ Interval difference_interval(int64_t first_alone, int64_t second_alone, int64_t 
           difference + std::hypot(first.high - share(first_alone), share(second_alone) - second.low)};
 }
 
+double sign_test(int64_t first_alone, int64_t second_alone) {
+  const auto n = static_cast<double>(first_alone + second_alone);
+  double tail = 0;
+  for (int64_t k = 0; k <= std::min(first_alone, second_alone); ++k) {
+    const auto of = static_cast<double>(k);
+    tail += std::exp(std::lgamma(n + 1) - std::lgamma(of + 1) - std::lgamma(n - of + 1) - n * std::log(2.0));
+  }
+  return std::min(1.0, 2 * tail);
+}
+
 Interval wilson_interval(int64_t hits, int64_t samples, double level) {
   if (samples < 1) return {};
   const auto n = static_cast<double>(samples);

@@ -43,9 +43,13 @@ Interval difference_interval(int64_t first_alone, int64_t second_alone, int64_t 
 
 /// How probable a difference at least as large is between two networks that are worth the same: p of a paired test in
 /// which each sample is given to either by a coin. `statistic` is of the samples of both, first those of one, then of
-/// the other. With a share it is the sign test on the samples that differ. One p for each figure; NaN: undefined.
+/// the other. One p for each figure; NaN: undefined. Of a share sign_test() has the exact p.
 std::vector<double> difference_p_values(int64_t samples, size_t figures, const Statistic& statistic,
                                         const BootstrapSettings& settings);
+
+/// The exact sign test (for shares: McNemar's exact test): the probability that of first_alone + second_alone samples
+/// that differ, each by a coin, at least as many fall to one side, on either of both sides. 1 where none differ.
+double sign_test(int64_t first_alone, int64_t second_alone);
 
 /// The interval of a share, `hits` of `samples`: Wilson's score interval ("Probable Inference", JASA 1927), which holds
 /// where all or none are hits, too.

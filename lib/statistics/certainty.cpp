@@ -152,7 +152,7 @@ Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second
   const std::vector<Interval> intervals = bootstrap(a.count(), names.size(), difference, settings);
   const EvaluatedSamples both = joined(a, b);
   const auto of_both = make_weighted_metrics(both);
-  const std::vector<double> chances = difference_p_values(
+  std::vector<double> chances = difference_p_values(
       a.count(), names.size(),
       [&](const std::vector<uint32_t>& weights, double* figures) { of_both->values(weights, figures); }, settings);
   Comparison comparison;
@@ -162,6 +162,7 @@ Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second
     Interval interval = intervals[k];
     if (names[k].is_share && settings.resamples > 0) {
       const auto [first_alone, second_alone] = samples_that_differ(*of_a, *of_b, k, a.count());
+      chances[k] = sign_test(first_alone, second_alone);
       if (first_alone + second_alone < kFew) {
         interval = difference_interval(first_alone, second_alone, a.count(), settings.level);
         interval = {100 * interval.low, 100 * interval.high};

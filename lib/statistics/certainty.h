@@ -94,7 +94,7 @@ struct Comparison {
     double first = 0, second = 0;
     Interval interval;  ///< of first - second
     bool lower_is_better = false;
-    double chance = 1;  ///< p of networks that are worth the same; NaN: undefined
+    double chance = 1;  ///< p of networks that are worth the same; NaN: undefined or, without resamples, not tested
     double difference() const { return first - second; }
     /// 1: the first is better, -1: the second, 0: the interval holds 0.
     int winner() const;
@@ -107,9 +107,9 @@ struct Comparison {
 Certainty certainty_of(const EvaluatedSamples& samples, const BootstrapSettings& settings);
 
 /// Each resample draws samples for both, so that what is hard for both cancels out. Of few samples that differ
-/// resamples agree too much: an interval is without 0 only where a paired test, exact for any number of them, agrees
-/// (difference_p_values()), and a share on which fewer than 20 samples differ gets difference_interval(). Of the
-/// same task; samples are matched by their index. Throws core::StopRequested.
+/// resamples agree too much: an interval is without 0 only where a paired test agrees (sign_test() of shares,
+/// difference_p_values() of the others), and a share on which fewer than 20 samples differ gets difference_interval().
+/// Both are of one task; samples are matched by their index. Throws core::StopRequested.
 Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second, const BootstrapSettings& settings);
 
 }  // namespace stoker::statistics

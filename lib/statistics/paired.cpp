@@ -114,7 +114,7 @@ RunMean mean_of_runs(const std::vector<double>& figures, double overlap) {
   if (!agree) {
     all.chance = 2 * student_below(-std::abs(all.mean) / error, runs - 1);
   } else if (all.mean != 0) {
-    all.chance = std::min(1.0, 2 * std::pow(0.5, runs));
+    all.chance = sign_test(all.runs, 0);
   }
   return all;
 }

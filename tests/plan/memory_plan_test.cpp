@@ -195,6 +195,11 @@ TEST(MemoryPlanTest, TheSummaryNamesEveryPart) {
             "scratch 4.0 MB + "
             "weights 10.0 MB + optimizer 10.0 MB + gradients 10.0 MB + activations 64.1 MB");
   EXPECT_EQ(plan_json(make_memory_plan(small_run()), budget_of(1000))["host"]["lines"].size(), 8u);
+  PlanInputs with_results = small_run();
+  with_results.result_bytes = 7'000'000;
+  EXPECT_NE(plan_summary(make_memory_plan(with_results), budget_of(1000))[0].find("host 310.6 MB"), std::string::npos);
+  EXPECT_NE(plan_summary(make_memory_plan(with_results), budget_of(1000))[0].find("+ results 7.0 MB"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -123,6 +123,16 @@ TEST_P(CoverageTest, IntervalsAt95PercentHoldTheTruth93To97TimesOfAHundred) {
     EXPECT_LE(share, 0.95 + slack) << metrics->names()[k].name;
   }
 }
+TEST(SignTest, IsTheBinomialTestOnBothSides) {
+  EXPECT_DOUBLE_EQ(sign_test(0, 0), 1);
+  EXPECT_DOUBLE_EQ(sign_test(1, 1), 1);
+  EXPECT_NEAR(sign_test(3, 0), 0.25, 1e-12);
+  EXPECT_NEAR(sign_test(0, 6), 0.03125, 1e-12);
+  EXPECT_NEAR(sign_test(13, 4), 0.04904174804687500, 1e-12) << "scipy.stats.binomtest(4, 17)";
+  EXPECT_NEAR(sign_test(16, 6), 0.052478790283203125, 1e-12);
+  EXPECT_NEAR(sign_test(60'000, 61'000), 0.0040796, 1e-7);
+}
+
 /// Networks that are worth the same and differ on few images get a winner in at most 5 % of all comparisons, and a true
 /// difference lies in its interval. Of 200 images on which `differing` differ in the predicted class.
 TEST(PairsCoverageTest, FewImagesThatDifferNameAWinnerAtMost5TimesOfAHundred) {

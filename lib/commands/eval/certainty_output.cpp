@@ -95,6 +95,10 @@ std::string difference_line(const statistics::Comparison::Difference& metric, en
                             const std::string& first, const std::string& second) {
   const std::string interval = format("(95 %: {})", interval_text(metric.interval, unit));
   const char* const points = unit == engine::MetricUnit::percent ? " points" : unit_text(unit);
+  if (std::isnan(metric.chance)) {
+    return format("  {:<12} not tested: {} minus {} is {}{}", metric.name, first, second,
+                  number_text(metric.difference(), unit), points);
+  }
   const int winner = metric.winner();
   if (winner == 0) {
     return format("  {:<12} no significant difference: {} minus {} is {}{} {}", metric.name, first, second,

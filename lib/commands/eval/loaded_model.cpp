@@ -10,6 +10,7 @@
 #include "core/system/machine.h"
 #include "engine/device/device.h"
 #include "engine/probe/memory_probe.h"
+#include "engine/probe/probe_input.h"
 #include "engine/task/task.h"
 #include "plan/memory_plan.h"
 #include "train/setup/assemble.h"
@@ -114,6 +115,25 @@ void refuse_other_samples(const LoadedModel& loaded) {
       trained.views > 1 ? "give videos with the folders hq and lq" : "give videos without the folders hq and lq");
 }
 
+/// Before anything is proven or tried at full size, which takes long of a batch that is far too large: whether it could
+/// fit, from images of a small size.
+void refuse_hopeless_batch(const LoadedModel& loaded, int64_t data_bytes, const plan::MemoryBudget& budget) {
+  constexpr int64_t kSmallSide = 64;
+  constexpr int64_t kHeldOverInput = 100;  // activations: a batch that fits with more is worth its trial
+  const config::ResolvedOptions& options = loaded.options();
+  const data::SampleShape shape = transform_plan(options, *loaded.source, /*training=*/false).shape;
+  const int64_t image = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
+  const int64_t images = std::min(options.loader.val_batch_size, loaded.source->size());
+  const bool may_be_too_large = images * image > budget.host_free_bytes / kHeldOverInput;
+  if (!options.run.plan_check || !loaded.device.is_cpu() || !may_be_too_large) return;
+  const engine::ThreadCount one_thread(1);  // others may hold the CPUs
+  const std::shared_ptr<model::ImageModel> tried = build_model(options, loaded.device);
+  const std::unique_ptr<engine::Task> task = build_task(options, loaded.device);
+  const plan::PlanInputs inputs =
+      measure_evaluation({options, *loaded.source, *tried, *task, loaded.device, data_bytes, kSmallSide}, budget);
+  plan::require_evaluation_memory(inputs, budget, /*plan_check=*/true);
+}
+
 }  // namespace
 
 void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel& loaded) {
@@ -128,15 +148,17 @@ void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel&
   refuse_unequal_evaluations(ranks, loaded);
   require_model_for(options, *loaded.source);
   loaded.device = open_and_configure_device(options);
+  const plan::MemoryBudget budget = memory_budget(loaded.device, ranks.place().local_size);
+  if (ranks.place().size == 1) refuse_hopeless_batch(loaded, data_bytes, budget);
   deploy::Network network =
       deploy::open_network(options, loaded.device, loaded.saved, evaluation_use(options, *loaded.source),
                            [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); });
   loaded.precision = network.precision;
   loaded.task = std::move(network.task);
   loaded.model = std::move(network.model);
-  const plan::MemoryBudget budget = memory_budget(loaded.device, ranks.place().local_size);
+  const plan::MemoryBudget left = memory_budget(loaded.device, ranks.place().local_size);
   const EvaluationParts parts = {options, *loaded.source, *loaded.model, *loaded.task, loaded.device, data_bytes};
-  plan::require_evaluation_memory(measure_evaluation(parts, budget), budget, options.run.plan_check);
+  plan::require_evaluation_memory(measure_evaluation(parts, left), left, options.run.plan_check);
 }
 
 namespace {
@@ -156,6 +178,15 @@ data::SampleShape shape_of(const EvaluationParts& parts) {
   return transform_plan(parts.options, parts.source, /*training=*/false).shape;
 }
 
+/// Bytes of what is kept of each image until the end, for metrics and intervals, and of tables.
+int64_t kept_result_bytes(const EvaluationParts& parts) {
+  constexpr int64_t kOfLabel = 40, kOfClassified = 64;  // bytes of an image
+  const config::TaskKind task = parts.options.data.task;
+  const int64_t outputs = parts.task.num_outputs(), images = parts.source.size();
+  return images * (task == config::TaskKind::multiclass ? kOfClassified : kOfLabel * outputs) +
+         engine::table_bytes(task, outputs, images);
+}
+
 plan::PlanInputs known_sizes(const EvaluationParts& parts) {
   const config::ResolvedOptions& options = parts.options;
   const data::SampleShape shape = shape_of(parts);
@@ -168,6 +199,7 @@ plan::PlanInputs known_sizes(const EvaluationParts& parts) {
   inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + parts.source.num_targets() * int64_t{sizeof(float)};
   inputs.input_bytes = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
   inputs.data_bytes = parts.data_bytes;
+  inputs.result_bytes = kept_result_bytes(parts);
   inputs.weight_bytes = engine::state_bytes(parts.model);
   const int64_t on_host = inputs.on_cpu() ? inputs.weight_bytes : 0;
   inputs.program_bytes = std::max<int64_t>(0, settled_resident_bytes() - parts.data_bytes - on_host);
@@ -181,11 +213,13 @@ std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64
                                              int64_t free) {
   engine::ProbeSettings settings = probe_settings(parts.options, parts.source, parts.device);
   settings.input = network_input(shape_of(parts));
+  const double left_out = shrink_input(parts.most_side, settings);
   std::optional<core::MemoryLimit> limit;
   if (parts.device.is_cpu()) limit.emplace();
   try {
-    const engine::ActivationModel found =
+    engine::ActivationModel found =
         engine::probe_evaluation_memory(parts.model, parts.task, parts.device, settings, max_images);
+    found.area_factor *= left_out;
     core::log_debug("memory of activations: tried with {} pixels in {:.2f} s", found.probe_side, found.seconds);
     return [found](int64_t images) { return found.evaluation_bytes(images); };
   } catch (const std::exception& error) {
@@ -197,36 +231,30 @@ std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64
   return [=](int64_t images) { return images < tried ? free / tried * images : held + free + 1; };
 }
 
-/// Bytes by images of a batch: what is kept of each image until the end, for metrics, tables and intervals, and the
-/// outputs of a batch.
-std::function<int64_t(int64_t)> result_bytes(const EvaluationParts& parts) {
-  const int64_t outputs = parts.task.num_outputs(), images = parts.source.size();
-  constexpr int64_t kOutputCopies = 4, kNumber = sizeof(float);  // as they are, softmax, sorted, on the host
-  constexpr int64_t kOfLabel = 40, kOfClassified = 64;           // bytes of an image
-  const int64_t matrix = outputs <= engine::kMostInMatrix ? 3 * int64_t{sizeof(int64_t)} * outputs * outputs : 0;
-  const int64_t kept = parts.options.data.task == config::TaskKind::multiclass ? kOfClassified * images + matrix
-                                                                               : kOfLabel * images * outputs;
-  return [=](int64_t batch) { return kOutputCopies * kNumber * batch * outputs + kept; };
+/// Bytes by images of a batch: its outputs.
+std::function<int64_t(int64_t)> output_bytes(const EvaluationParts& parts) {
+  constexpr int64_t kCopies = 4, kNumber = sizeof(float);  // as they are, softmax, sorted, on the host
+  return [of = kCopies * kNumber * parts.task.num_outputs()](int64_t batch) { return of * batch; };
 }
 
 }  // namespace
 
 plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& budget) {
   plan::PlanInputs inputs = known_sizes(parts);
-  const auto add_results = [&] {
-    inputs.evaluation_bytes = [of = inputs.evaluation_bytes, results = result_bytes(parts)](int64_t images) {
-      return of(images) + results(images);
+  const auto add_outputs = [&] {
+    inputs.evaluation_bytes = [of = inputs.evaluation_bytes, outputs = output_bytes(parts)](int64_t images) {
+      return of(images) + outputs(images);
     };
   };
   const int64_t images = std::min(inputs.val_batch_size, inputs.val_images);
   const int64_t held = inputs.on_cpu() ? budget.host_held_bytes : budget.device_held_bytes;
   const int64_t free = inputs.on_cpu() ? budget.host_free_bytes : budget.device_free_bytes;
   const bool may_matter = images * inputs.input_bytes > free / max_times_input(parts.model, shape_of(parts).channels);
-  add_results();
+  add_outputs();
   if (!may_matter || !plan::shortage(plan::make_memory_plan(inputs), budget).empty()) return inputs;
   if (const auto bytes = probed_bytes(parts, images, held, free)) {
     inputs.evaluation_bytes = bytes;
-    add_results();
+    add_outputs();
   }
   return inputs;
 }

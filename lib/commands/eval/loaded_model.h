@@ -67,6 +67,7 @@ struct EvaluationParts {
   const engine::Task& task;
   torch::Device device;
   int64_t data_bytes = 0;  ///< that opening the data took
+  int64_t most_side = 0;   ///< of images that are tried, in pixels, larger ones by their area; 0: any
 };
 
 /// Weights, the batches that the loader holds, and the network's input; activations, too, by trying a few images, where

@@ -65,7 +65,11 @@ int64_t end_of_epoch(const RecordedRun& run, const Recomputation& part) {
 }
 
 Json json_of(const Blame& blame, const Recomputation& part, const RecordedRun& run, int64_t from, int64_t to) {
-  Json json = {{"run", core::printable(run.path)}, {"watched", {{"from", from + 1}, {"to", to}}}, {"found", nullptr}};
+  const std::string libraries = changed_libraries(run, from + 1, part.options());
+  Json json = {{"run", core::printable(run.path)},
+               {"watched", {{"from", from + 1}, {"to", to}}},
+               {"other_libraries", libraries.empty() ? Json(nullptr) : Json(libraries)},
+               {"found", nullptr}};
   if (blame.kind == Blame::Kind::nothing) return json;
   Json samples = Json::array();
   for (const SampleRecord& sample : blame.samples) {
@@ -147,6 +151,8 @@ Outcome blame(const Context& context, const BlameFlags& flags) {
     if (updates.empty()) {
       core::log_info("from      {} (up to {} updates to recompute)",
                      checkpoint.empty() ? "the start" : core::printable(checkpoint), last - at);
+      const std::string libraries = changed_libraries(run, at + 1, opened->options());
+      if (!libraries.empty()) core::log_info("note      other libraries read and compute it: {}", libraries);
     }
     const auto next = run.checkpoints.upper_bound(at);
     const int64_t to = next == run.checkpoints.end() ? last : std::min(last, next->first);

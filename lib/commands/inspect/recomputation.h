@@ -47,6 +47,8 @@ class Recomputation {
 
   /// How samples become what the network sees, as the run's checkpoints store it.
   core::Json preprocess() const;
+  /// Fields of state.json, if a checkpoint were written now; see Checkpoints::learner_facts().
+  core::Json learner_facts() const { return checkpoints_->learner_facts(prepared_.learner); }
   /// The differences from the run that wrote `checkpoint`: options and data, one per line.
   std::vector<std::string> differences(const std::string& checkpoint) const;
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <ctime>
 #include <random>
+#include <set>
 
 #include "commands/inspect/inspect.h"
 #include "commands/inspect/receipt.h"
@@ -87,6 +88,8 @@ void guarded(const std::string& path, std::vector<std::string>& problems, const 
     const ErrorKind kind = error.kind();
     if (kind == ErrorKind::bug || kind == ErrorKind::out_of_memory || kind == ErrorKind::io) throw;
     problems.push_back(path + ": " + error.what());
+  } catch (const core::Json::exception& error) {
+    problems.push_back(path + ": " + core::problem_text(error));
   }
 }
 
@@ -96,12 +99,33 @@ void compare_progress(const std::string& path, const engine::RunProgress& end, c
   const bool moved_on = end.update_in_epoch == 0 && at.update_in_epoch == updates_per_epoch;
   const int64_t epoch = moved_on ? at.epoch + 1 : at.epoch, update = moved_on ? 0 : at.update_in_epoch;
   const bool same_place = end.epoch == epoch && end.update_in_epoch == update && end.updates == at.updates;
-  const bool same_sums = moved_on || (end.epoch_images == at.epoch_images && end.epoch_loss_sum == at.epoch_loss_sum);
+  const engine::RunProgress none;
+  const engine::RunProgress& sums = moved_on ? none : at;
+  const bool same_sums = end.epoch_images == sums.epoch_images && end.epoch_loss_sum == sums.epoch_loss_sum &&
+                         end.epoch_score_sum == sums.epoch_score_sum;
   if (!same_place) {
     problems.push_back(format("{}: it records epoch {} and update {} of it; computed were epoch {} and update {}", path,
                               end.epoch + 1, end.update_in_epoch, epoch + 1, update));
   } else if (end.images != at.images || end.learning_rate != at.learning_rate || !same_sums) {
     problems.push_back(path + ": its images, learning rate or loss so far are not those that were computed");
+  }
+}
+
+/// Counts of optimizer and average, names of classes and images left out, of state.json against what was computed.
+void compare_state(const std::string& path, const Recomputation& part, std::vector<std::string>& problems) {
+  const core::Json saved = engine::read_state_file(path), computed = part.learner_facts();
+  for (const char* const name : {"optimizer_steps", "ema_updates", "class_names", "optimizer_begun_at"}) {
+    const auto own = saved.find(name), found = computed.find(name);
+    const bool is_same = own == saved.end() ? found == computed.end() : found != computed.end() && *own == *found;
+    if (!is_same) problems.push_back(format("{}/{}: its {} is not what was computed", path, engine::kStateFile, name));
+  }
+  if (engine::read_progress(path).update_in_epoch > 0) return;  // within an epoch batches ahead count, or do not
+  std::set<int64_t> left_out, recorded;
+  for (const data::BadSample& bad : part.bad_samples()) left_out.insert(bad.sample);
+  for (const core::Json& bad : saved.at("bad_samples")) recorded.insert(bad.at("sample").get<int64_t>());
+  if (left_out != recorded) {
+    problems.push_back(format("{}/{}: its bad_samples are {}, computed were {}", path, engine::kStateFile,
+                              recorded.size(), left_out.size()));
   }
 }
 
@@ -169,6 +193,7 @@ void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRang
                libraries.empty() ? "" : "; other libraries compute it: " + libraries));
   }
   compare_preprocess(path, part.preprocess(), result.problems);
+  compare_state(path, part, result.problems);
   compare_progress(path, engine::load_saved_model(path).state, part.at(), part.plan().updates(), result.problems);
 }
 
@@ -247,20 +272,23 @@ struct Verified {
 
 double percent_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
+/// Parts of a run that computing it again does not prove.
+const std::vector<std::string>& not_verified() {
+  static const std::vector<std::string> all = {
+      "losses and rates in the records", "validation and what follows from it (the best result, patience, plateau)",
+      "times", "updates after the last checkpoint"};
+  return all;
+}
+
 core::Json json_of(const Verified& found, const RecordedRun& run) {
   core::Json computed = core::Json::array();
   for (const UpdateRange& range : found.drawn) computed.push_back({{"from", range.from}, {"to", range.to}});
-  return {{"run", core::printable(run.path)},
-          {"holds", found.problems.empty()},
-          {"problems", found.problems},
-          {"notes", found.notes},
-          {"checkpoints", run.checkpoints.size()},
-          {"segments", found.all.size()},
-          {"segments_computed", computed},
-          {"updates", found.updates_to_cover()},
-          {"updates_computed", found.updates},
-          {"digests_compared", found.compared},
-          {"seconds", found.seconds},
+  return {{"run", core::printable(run.path)},    {"holds", found.problems.empty()},
+          {"problems", found.problems},          {"notes", found.notes},
+          {"not_verified", not_verified()},      {"checkpoints", run.checkpoints.size()},
+          {"segments", found.all.size()},        {"segments_computed", computed},
+          {"updates", found.updates_to_cover()}, {"updates_computed", found.updates},
+          {"digests_compared", found.compared},  {"seconds", found.seconds},
           {"run_seconds", found.run_seconds}};
 }
 
@@ -273,7 +301,7 @@ void log_verification(const Verified& found) {
                  found.compared);
   core::log_info("took      {}, {:.0f}% of the run's {}", core::duration_text(found.seconds),
                  percent_of(found.seconds, found.run_seconds), core::duration_text(found.run_seconds));
-  core::log_info("not verified: losses and rates in the records, validation, and updates after the last checkpoint");
+  core::log_info("not verified: {}", core::list_text(not_verified()));
 }
 
 void add_receipt_problems(const core::Json& receipt, const RecordedRun& run, std::vector<std::string>& problems) {

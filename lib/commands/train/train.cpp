@@ -82,6 +82,15 @@ int64_t saves_left(const config::ResolvedOptions& options, const engine::EpochPl
   return saves;
 }
 
+/// The options that make a run keep more checkpoints than it must, as advice.
+std::string fewer_checkpoints(const config::ResolvedRunOptions& options) {
+  std::string advice;
+  if (options.keep_last > 2) advice += "lower --keep-last, ";
+  if (options.keep_every.unit != config::Interval::Unit::never) advice += "keep fewer with --keep-every, ";
+  if (options.average_last > 0) advice += "lower --average-last, ";
+  return advice;
+}
+
 /// Requires space for all checkpoints that the run keeps and writes, and the one that is written before an old one is
 /// removed.
 void refuse_full_disk(const config::ResolvedOptions& options, int64_t checkpoint_bytes,
@@ -96,8 +105,8 @@ void refuse_full_disk(const config::ResolvedOptions& options, int64_t checkpoint
               format("the disk under {} has {} free; {} of {} need {}", directory, core::bytes_text(available),
                      core::counted(count, "checkpoint"), core::bytes_text(static_cast<double>(checkpoint_bytes)),
                      core::bytes_text(needed)),
-              "free some space, choose another --run-dir, lower --keep-last, or continue anyway with "
-              "--no-space-check");
+              "free some space, choose another --run-dir, " + fewer_checkpoints(options.run) +
+                  "or continue anyway with --no-space-check");
 }
 
 /// {n} of run-dir becomes a number.

@@ -109,6 +109,20 @@ class Setter {
     throw core::Error(core::ErrorKind::data, core::format("{}: {}: {}", core::printable(path_), row.name, problem),
                       "preprocess.json was written by this program; restore it");
   }
+  /// Decides how much memory a sample takes: where the run's options have it, the record has to agree.
+  template <typename Field>
+  void set_size(const Field& field, int64_t size) {
+    const Row& row = table_.row_of(field);
+    const std::string text = std::to_string(size),
+                      of_run = row.origin.kind == Origin::Kind::run ? row.render() : "auto";
+    if (of_run != "auto" && of_run != text) {
+      throw core::Error(core::ErrorKind::data,
+                        core::format("{}: {} is {} there, but {} in the config.yaml beside it", core::printable(path_),
+                                     row.name, text, of_run),
+                        "both were written by this program: restore the checkpoint");
+    }
+    set(field, text);
+  }
   template <typename Field, typename Value>
   void set_choice(const Field& field, const std::vector<std::pair<std::string, Value>>& choices, Value value) {
     set(field, choice_name(choices, value));
@@ -141,15 +155,15 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
   Setter setter(path, configuration.table);
   setter.set_choice(options.data.task, task_choices(), record.task);
   if (!record.taken_as_is) {
-    setter.set(options.data.img_size, std::to_string(record.height));
-    setter.set(options.data.in_chans, std::to_string(record.channels));
+    setter.set_size(options.data.img_size, record.height);
+    setter.set_size(options.data.in_chans, record.channels);
   }
-  setter.set(options.data.num_classes, std::to_string(record.num_classes));
+  setter.set_size(options.data.num_classes, record.num_classes);
   setter.set(options.data.input_range, record.input_range.empty() ? "full" : list_value_text(record.input_range));
   setter.set(options.data.mean, list_value_text(record.mean));
   setter.set(options.data.std, list_value_text(record.std));
   if (record.frames > 0 || record.views > 1) {
-    setter.set(options.data.clip_frames, std::to_string(std::max<int64_t>(1, record.frames)));
+    setter.set_size(options.data.clip_frames, std::max<int64_t>(1, record.frames));
   }
   setter.set(options.data.frame_sampling, (record.frame_sampling == FrameSampling::uniform ? "uniform," : "stride,") +
                                               std::to_string(record.frame_stride));
@@ -249,6 +263,7 @@ void read_input(const Json& json, const Reader& reader, Preprocessing& record) {
   record.channels = reader.positive(json, "channels");
   reader.expect(json, "channel_order", channel_order(record.channels));
   json.at("taken_as_is").get_to(record.taken_as_is);
+  if (!record.taken_as_is && record.height != record.width) reader.refuse("height and width differ");
   record.element =
       reader.choice<std::string>(json, "type", {{"uint8", "uint8"}, {"float16", "float16"}, {"float32", "float32"}});
   if (json.contains("views")) record.views = reader.positive(json, "views");
@@ -279,11 +294,12 @@ void read_predictions(const Json& json, const Reader& reader, Preprocessing& rec
   if (has_scaled_targets(record.task)) {
     json.at("scale").get_to(record.target_scale);
     json.at("mean").get_to(record.target_mean);
+    if (record.target_scale.empty() || record.target_mean.empty()) reader.refuse("scale and mean have no value");
   }
   reader.expect(json, "rule", predictions_json(record).at("rule"));
 }
 
-/// Lists of one value for all targets, or of one each; readers that allocate memory for outputs count names.
+/// Lists of one value that holds for all targets, or of one each; readers that allocate memory for outputs count names.
 void require_per_target(const char* key, const std::vector<double>& values, const Preprocessing& record,
                         const Reader& reader) {
   const auto count = static_cast<int64_t>(values.size());

@@ -307,8 +307,8 @@ void refuse_log_file_elsewhere(const Configuration& out) {
                       "name another file, or name it on the command line: --log-file");
   }
   throw core::Error(core::ErrorKind::config,
-                    core::format("{}: log-file: {} is not inside the run directory {}", core::printable(origin.detail),
-                                 core::printable(log_file), core::printable(run_dir)),
+                    core::format("{}: log-file: {} is not inside the run directory {}, or is hidden there",
+                                 core::printable(origin.detail), core::printable(log_file), core::printable(run_dir)),
                     "name it on the command line: --log-file");
 }
 

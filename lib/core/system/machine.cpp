@@ -166,6 +166,14 @@ std::string host_name() {
   return name;
 }
 
+/// Bytes that `ulimit -v` leaves this process; nothing: no limit, or not known.
+static std::optional<int64_t> address_space_left() {
+  rlimit limit{};
+  const int64_t used = proc_kilobytes("/proc/self/status", "VmSize");
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || used <= 0) return std::nullopt;
+  return std::max<int64_t>(1, static_cast<int64_t>(limit.rlim_cur) - used);  // 0 would be unknown
+}
+
 MachineFacts read_machine_facts() {
   MachineFacts facts;
   const int by_affinity = affinity_cpus();
@@ -182,6 +190,9 @@ MachineFacts read_machine_facts() {
     facts.ram_bytes = std::min(facts.ram_bytes, limit);
   }
   if (const auto left = cgroup_memory_left(cgroup_folders("memory"))) {
+    facts.ram_available_bytes = std::min(facts.ram_available_bytes, *left);
+  }
+  if (const auto left = address_space_left()) {
     facts.ram_available_bytes = std::min(facts.ram_available_bytes, *left);
   }
   facts.cpu_model = cpuinfo_field("model name");

@@ -80,13 +80,6 @@ void refuse_non_finite(const std::vector<NamedTensor>& tensors, const Checkpoint
   }
 }
 
-/// By which the best result is chosen; empty where the manifest does not have it.
-std::string metric_of(const core::Json& manifest) {
-  const config::OptionTexts options = saved_options(manifest);
-  const auto found = options.find("eval-metric");
-  return found == options.end() ? "" : found->second;
-}
-
 /// Whether an epoch that has begun can continue where it was: its batches are the same.
 bool same_batches(const core::Json& saved, const core::Json& own) {
   config::OptionTexts then = saved_options(saved), now = saved_options(own);
@@ -99,7 +92,7 @@ bool same_batches(const core::Json& saved, const core::Json& own) {
 
 /// Whether results can be compared.
 bool same_metric(const core::Json& saved, const core::Json& own) {
-  return metric_of(saved).empty() || metric_of(saved) == metric_of(own);
+  return saved_metric(saved).empty() || saved_metric(saved) == saved_metric(own);
 }
 
 /// JSON would turn 1.5 into a count, and 1e300 into any number.
@@ -164,14 +157,19 @@ Checkpoints::Content Checkpoints::content_of(const RunProgress& state, Learner& 
   content.optimizer = optimizer_state(learner);
   content.random = random_state(learner.device);
   if (learner.ema) content.average = average_state(learner);
-  content.state_json = {{"train", state.to_json()},
-                        {"optimizer_steps", learner.optimizer->steps_taken()},
-                        {"ema_updates", learner.ema ? learner.ema->updates() : 0},
-                        {"class_names", identity_.class_names},
-                        {"bad_samples", bad_samples_json(bad)}};
-  const std::map<std::string, int64_t> begun_at = learner.optimizer->begun_at();
-  if (!begun_at.empty()) content.state_json["optimizer_begun_at"] = begun_at;
+  content.state_json = learner_facts(learner);
+  content.state_json["train"] = state.to_json();
+  content.state_json["bad_samples"] = bad_samples_json(bad);
   return content;
+}
+
+core::Json Checkpoints::learner_facts(const Learner& learner) const {
+  core::Json json = {{"optimizer_steps", learner.optimizer->steps_taken()},
+                     {"ema_updates", learner.ema ? learner.ema->updates() : 0},
+                     {"class_names", identity_.class_names}};
+  const std::map<std::string, int64_t> begun_at = learner.optimizer->begun_at();
+  if (!begun_at.empty()) json["optimizer_begun_at"] = begun_at;
+  return json;
 }
 
 void Checkpoints::write_texts(const std::string& folder, const core::Json& state,
@@ -451,27 +449,13 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
   }
 }
 
-/// By the value with which each was saved, of the same metric. What cannot be read is not a candidate.
-Evaluated Checkpoints::best_present(const RunProgress& state) const {
-  const core::Json own = manifest_of(identity_);
-  Evaluated best;
-  for (const int64_t updates : files_.list()) {
-    if (updates > state.updates) continue;
-    try {
-      const Evaluated one = read_progress(files_.path_of(updates)).latest;
-      const bool is_comparable =
-          one.updates == updates && same_metric(read_manifest(files_.path_of(updates)).extra, own);
-      const bool is_better = is_comparable && best.is_beaten_by(one.value, settings_.lower_is_better);
-      if (is_better && files_.is_whole(updates)) best = one;
-    } catch (const std::exception&) {
-    }
-  }
-  return best;
+Evaluated Checkpoints::best_left(const RunProgress& state) const {
+  return best_present(files_, saved_metric(manifest_of(identity_)), settings_.lower_is_better, state.updates);
 }
 
 void Checkpoints::point_best(const RunProgress& state) {
   const bool is_there = state.best.exists() && files_.has(state.best.updates);
-  const int64_t best = is_there ? state.best.updates : best_present(state).updates;
+  const int64_t best = is_there ? state.best.updates : best_left(state).updates;
   if (best == files_.pointed("best")) return;
   if (best >= 0) return files_.point("best", best);
   core::log_info("{} holds no evaluated checkpoint: there is no best one until the next evaluation",
@@ -488,7 +472,7 @@ void Checkpoints::continue_from(RunProgress& state) {
   state.drop_results_of_stops();
   if (!settings_.keep_best || !state.best.exists() || files_.is_whole(state.best.updates)) return;
   const std::string gone = files_.path_of(state.best.updates);
-  state.best = state.due_best = best_present(state);
+  state.best = state.due_best = best_left(state);
   core::log_info("the best checkpoint so far, {}, is not there or damaged: {}", gone,
                  state.best.exists() ? "the best one that is left is " + files_.path_of(state.best.updates)
                                      : "the next evaluation is the best one until there is a better one");

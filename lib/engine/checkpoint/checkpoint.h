@@ -75,6 +75,9 @@ class Checkpoints {
   std::vector<std::string> differences(const std::string& path,
                                        const std::vector<std::string>& free_options = {}) const;
 
+  /// Fields of state.json beside the progress and bad images of a run: counts of the learner, names of classes.
+  core::Json learner_facts(const Learner& learner) const;
+
   /// Restores everything. The whole table of names, types and shapes is compared before anything is changed.
   /// `in_spite_of_differences`: beside the weights, which must fit, what does not fit is reset, and the log names
   /// it.
@@ -95,7 +98,7 @@ class Checkpoints {
   };
   Content content_of(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad) const;
   CheckpointEvent write(const Content& content);
-  Evaluated best_present(const RunProgress& state) const;
+  Evaluated best_left(const RunProgress& state) const;
   void point_best(const RunProgress& state);
   void write_texts(const std::string& folder, const core::Json& state,
                    std::map<std::string, FileRecord>& records) const;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/saved/saved_model.h"
 
+#include <exception>
+#include <limits>
+
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
-#include "engine/files/checkpoint_files.h"
 #include "engine/saved/safetensors.h"
 
 namespace stoker::engine {
@@ -28,16 +31,71 @@ RunProgress read_progress(const std::string& path) {
   }
 }
 
+std::string saved_metric(const core::Json& extra) {
+  const auto options = extra.find("training_options");
+  if (options == extra.end() || !options->is_object()) return "";
+  const auto metric = options->find("eval-metric");
+  return metric != options->end() && metric->is_string() ? metric->get<std::string>() : "";
+}
+
+Evaluated best_present(const CheckpointFiles& files, const std::string& metric, bool lower_is_better,
+                       int64_t most_updates) {
+  Evaluated best;
+  for (const int64_t updates : files.list()) {
+    if (updates > most_updates) continue;
+    try {
+      const std::string path = files.path_of(updates);
+      const Evaluated one = read_progress(path).latest;
+      if (one.updates != updates || !best.is_beaten_by(one.value, lower_is_better)) continue;
+      const std::string own = saved_metric(read_manifest(path).extra);
+      if ((own.empty() || own == metric) && files.is_whole(updates)) best = one;
+    } catch (const std::exception&) {  // what cannot be read is no candidate
+    }
+  }
+  return best;
+}
+
+namespace {
+
+/// By the metric of its newest checkpoint with a manifest that can be read.
+std::string metric_of_run(const CheckpointFiles& files, const std::vector<int64_t>& present) {
+  for (const int64_t updates : present) {
+    try {
+      return saved_metric(read_manifest(files.path_of(updates)).extra);
+    } catch (const core::Error&) {  // damaged: it is of the metric of the others
+    }
+  }
+  return "";
+}
+
+/// The best checkpoint that is left in a run without its own; -1: none was evaluated.
+int64_t best_left(const CheckpointFiles& files, const std::vector<int64_t>& present) {
+  const std::string metric = metric_of_run(files, present);
+  for (const auto& [name, which] : config::eval_metric_choices()) {
+    if (name != metric) continue;
+    return best_present(files, metric, config::lower_is_better(which), std::numeric_limits<int64_t>::max()).updates;
+  }
+  return -1;
+}
+
+}  // namespace
+
 std::string find_checkpoint(const std::string& path, const std::string& which) {
   if (core::file_exists(path + "/manifest.json")) return path;
   const CheckpointFiles files(path + "/checkpoints");
-  for (const std::string& name : {which, std::string("last")}) {
-    const int64_t updates = files.pointed(name);
-    if (updates < 0 || !files.has(updates)) continue;
-    if (name != which) core::log_info("{} has no {} checkpoint: taking {}", path, which, name);
-    return files.path_of(updates);
+  const int64_t named = files.pointed(which);
+  if (named >= 0 && files.has(named)) return files.path_of(named);
+  const std::vector<int64_t> present = files.list();
+  if (const int64_t best = which == "best" ? best_left(files, present) : -1; best >= 0) {
+    core::log_info("{} has no best checkpoint: taking {}, the best one that is left", path, files.path_of(best));
+    return files.path_of(best);
   }
-  if (const std::vector<int64_t> present = files.list(); !present.empty()) {
+  const int64_t last = files.pointed("last");
+  if (which != "last" && last >= 0 && files.has(last)) {
+    core::log_info("{} has no {} checkpoint: taking last", path, which);
+    return files.path_of(last);
+  }
+  if (!present.empty()) {
     core::log_info("{} has no {} checkpoint: taking {}", path, which, files.path_of(present.front()));
     return files.path_of(present.front());
   }

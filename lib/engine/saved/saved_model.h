@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/text/json.h"
+#include "engine/files/checkpoint_files.h"
 #include "engine/run/run_progress.h"
 #include "model/image_model.h"
 
@@ -27,9 +28,15 @@ core::Json read_state_file(const std::string& path);
 /// Where the run of a checkpoint stood when it was written. Throws Error{data}.
 RunProgress read_progress(const std::string& path);
 
-/// The checkpoint folder meant by `path`: itself, or, when it is a run directory, its `which` (best or last; where
-/// its checkpoint is not there, best falls back to last and last to the newest, with a note in the log). Throws
-/// Error{no_input}.
+/// The metric by which a checkpoint's run chooses the best one; "": `extra` of its manifest has none.
+std::string saved_metric(const core::Json& extra);
+/// The best of the whole checkpoints of a run that have done `most_updates` or less, by the value with which each was
+/// saved. Those of another metric are no candidates.
+Evaluated best_present(const CheckpointFiles& files, const std::string& metric, bool lower_is_better,
+                       int64_t most_updates);
+/// The checkpoint folder meant by `path`: itself, or, when it is a run directory, its `which` (best or last). Where
+/// that checkpoint is not there, best is the best one that is left, else last, and last the newest, with a note in the
+/// log. Throws Error{no_input}.
 std::string find_checkpoint(const std::string& path, const std::string& which);
 
 /// The part of a checkpoint that evaluation and prediction need.

@@ -35,7 +35,7 @@ bool same_kind(const torch::Tensor& a, const torch::Tensor& b) {
 }  // namespace
 
 void require_same_table(const std::vector<NamedTensor>& wanted, const std::vector<NamedTensor>& given,
-                        const std::string& what) {
+                        const std::string& what, const std::string& hint) {
   std::vector<std::string> problems;
   auto left = by_name(given);
   for (const NamedTensor& entry : wanted) {
@@ -54,10 +54,7 @@ void require_same_table(const std::vector<NamedTensor>& wanted, const std::vecto
     if (left.count(entry.name) > 0) problems.push_back(core::printable(entry.name) + " is not of this model");
   }
   if (problems.empty()) return;
-  throw core::Error(
-      core::ErrorKind::data, format("{}: {}", what, core::list_text(problems, 20)),
-      "check --model, --width, --num-classes and --in-chans against those of the checkpoint; another network begins "
-      "anew in another --run-dir");
+  throw core::Error(core::ErrorKind::data, format("{}: {}", what, core::list_text(problems, 20)), hint);
 }
 
 std::vector<NamedTensor> matching_tensors(const std::vector<NamedTensor>& targets,
@@ -100,7 +97,8 @@ void copy_by_name(const std::vector<NamedTensor>& targets, const std::vector<Nam
 
 void load_weights(torch::nn::Module& module, const std::vector<NamedTensor>& weights, const std::string& what) {
   const auto targets = model::state_of(module);
-  require_same_table(targets, weights, what);
+  require_same_table(targets, weights, what,
+                     "restore the checkpoint, whose config.yaml, preprocess.json and weights belong together");
   copy_by_name(targets, weights);
 }
 

@@ -11,7 +11,10 @@ namespace stoker::engine {
 
 /// Throws Error{data} listing (at most 20) tensors that are missing, unexpected, or of another type or shape.
 void require_same_table(const std::vector<model::NamedTensor>& wanted, const std::vector<model::NamedTensor>& given,
-                        const std::string& what);
+                        const std::string& what,
+                        const std::string& hint =
+                            "check --model, --width, --num-classes and --in-chans against those "
+                            "of the checkpoint; another network begins anew in another --run-dir");
 /// Those of `targets` that `given` has under the same name, with the same type and shape. Adds to `lines`, one per kind
 /// of tensor ("exp_avg." of a name), which others are reset and what of `given` is left out.
 std::vector<model::NamedTensor> matching_tensors(const std::vector<model::NamedTensor>& targets,

@@ -35,12 +35,16 @@ void require_prediction_each(const Task& task, config::TaskKind kind, size_t nam
                     "preprocess.json and the weights are of two runs: restore the checkpoint");
 }
 
-Metric metric(config::EvalMetric which, MetricUnit unit, double value) {
-  return {config::eval_metric_name(which), unit, value};
+int64_t table_bytes(config::TaskKind kind, int64_t outputs, int64_t images) {
+  constexpr int64_t kRow = 250, kNumber = sizeof(int64_t);  // a row: its names, figures and text
+  const int64_t rows = kRow * outputs;
+  if (kind != config::TaskKind::multiclass) return rows;
+  constexpr int64_t kCopies = 3;  // the counts, on the host, as a table
+  return rows + (outputs <= kMostInMatrix ? kCopies * kNumber * outputs * outputs : kRow * images);
 }
 
-bool lower_is_better(config::EvalMetric which) {
-  return which == config::EvalMetric::loss || which == config::EvalMetric::mae || which == config::EvalMetric::rmse;
+Metric metric(config::EvalMetric which, MetricUnit unit, double value) {
+  return {config::eval_metric_name(which), unit, value};
 }
 
 }  // namespace stoker::engine

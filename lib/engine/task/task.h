@@ -18,6 +18,10 @@ namespace stoker::engine {
 /// Classes, above which the confusion is a list of pairs and no matrix.
 inline constexpr int64_t kMostInMatrix = 1000;
 
+/// Bytes of the counts and tables of an evaluation of `images` images, until they are written: per class or output, and
+/// of a classifier the confusion, as a matrix or as pairs, of which there may be as many as images.
+int64_t table_bytes(config::TaskKind kind, int64_t outputs, int64_t images);
+
 /// Figures with names for rows and columns, for people and CSV.
 struct ResultTable {
   struct Row {
@@ -91,7 +95,6 @@ void require_prediction_each(const Task& task, config::TaskKind kind, size_t nam
 
 /// A metric under its name in --eval-metric, with `_` for `-` as columns have it.
 Metric metric(config::EvalMetric which, MetricUnit unit, double value = 0);
-bool lower_is_better(config::EvalMetric which);
 
 // One factory per file.
 std::unique_ptr<Task> make_multiclass_task(const TaskSpec& spec, torch::Device device);

@@ -52,10 +52,6 @@ DriftWatch::EpochWindow DriftWatch::window_of(const engine::EpochEvent& event) {
 }
 
 std::string DriftWatch::cause(const EpochWindow& best, const EpochWindow& now) {
-  if (now.data_wait_share > best.data_wait_share + kMoreWaiting) {
-    return format("it waits for data {:.0f}% of the time, then {:.0f}%: storage or page cache gives less than it did",
-                  100 * now.data_wait_share, 100 * best.data_wait_share);
-  }
   const bool knows_others = now.other_cpus >= 0 && best.other_cpus >= 0;
   if (knows_others && now.other_cpus > best.other_cpus + kMoreOthers) {
     return format("other processes keep {:.1f} of its CPUs busy, then {:.1f}", now.other_cpus, best.other_cpus);
@@ -66,6 +62,16 @@ std::string DriftWatch::cause(const EpochWindow& best, const EpochWindow& now) {
         "{:.1f} of its threads wait for a CPU, then {:.1f}: other processes, or a limit of the container, take "
         "the CPUs",
         now.waiting_threads, best.waiting_threads);
+  }
+  if (now.data_wait_share > best.data_wait_share + kMoreWaiting) {
+    const bool others_compute = knows_others && now.other_cpus > kMoreOthers;  // a worker without a CPU is late, too
+    return format("it waits for data {:.0f}% of the time, then {:.0f}%: storage or page cache gives less than it did{}",
+                  100 * now.data_wait_share, 100 * best.data_wait_share,
+                  others_compute
+                      ? format(", or workers get less of the CPUs, of which other processes keep {:.1f} busy, "
+                               "then {:.1f}",
+                               now.other_cpus, best.other_cpus)
+                      : "");
   }
   if (now.is_slowed && !best.is_slowed) return "the GPU's clocks are lower than then: heat or its power limit";
   if (now.exchange_share > best.exchange_share + kMoreWaiting) {

@@ -70,6 +70,9 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   constexpr int64_t kOrderBytes = 8;  // of an epoch and of the one before it
   inputs.proof_bytes = proof::standing().peak_bytes;
   inputs.data_bytes = parts.data_bytes + kOrderBytes * train.size();
+  if (inputs.val_images > 0) {
+    inputs.result_bytes = engine::table_bytes(options.data.task, parts.task.num_outputs(), inputs.val_images);
+  }
   inputs.weight_bytes = engine::state_bytes(*parts.learner.model);
   inputs.gradient_bytes = engine::gradient_bytes(*parts.learner.model);
   inputs.optimizer_bytes =
@@ -90,14 +93,7 @@ engine::ProbeSettings memory_probe_settings(const PlanParts& parts, const plan::
   engine::ProbeSettings settings =
       probe_settings(parts.settings.options(), *parts.datasets.train, parts.learner.device);
   settings.memory_bytes = parts.learner.device.is_cpu() ? budget.host_free_bytes : budget.device_free_bytes;
-  for (size_t i = settings.input.size() - 2; parts.most_side > 0 && i < settings.input.size(); ++i) {
-    settings.input[i] = std::min(settings.input[i], parts.most_side);
-  }
   return settings;
-}
-
-double area_of(const engine::ProbeSettings& settings) {
-  return static_cast<double>(settings.input.end()[-1] * settings.input.end()[-2]);
 }
 
 /// Nothing where the network cannot be tried this way: training reports the reason, or continues regardless on request.
@@ -105,10 +101,10 @@ std::optional<engine::ActivationModel> probed(const PlanParts& parts, const plan
   std::optional<core::MemoryLimit> limit;
   if (parts.learner.device.is_cpu()) limit.emplace();
   try {
-    const engine::ProbeSettings settings = memory_probe_settings(parts, budget);
+    engine::ProbeSettings settings = memory_probe_settings(parts, budget);
+    const double left_out = shrink_input(parts.most_side, settings);
     engine::ActivationModel model = engine::probe_memory(parts.learner, parts.task, settings);
-    const auto whole = probe_settings(parts.settings.options(), *parts.datasets.train, parts.learner.device);
-    model.area_factor *= area_of(whole) / area_of(settings);
+    model.area_factor *= left_out;
     return model;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory || parts.settings.options().run.plan_check) throw;
@@ -132,6 +128,16 @@ std::vector<int64_t> network_input(const data::SampleShape& shape) {
   std::vector<int64_t> input = {shape.channels * shape.views, shape.height, shape.width};
   if (shape.frames > 0 || shape.views > 1) input.insert(input.begin(), shape.images() / shape.views);
   return input;
+}
+
+double shrink_input(int64_t most_side, engine::ProbeSettings& settings) {
+  double factor = 1;
+  for (size_t i = settings.input.size() - 2; most_side > 0 && i < settings.input.size(); ++i) {
+    const int64_t side = std::min(settings.input[i], most_side);
+    factor *= static_cast<double>(settings.input[i]) / static_cast<double>(side);
+    settings.input[i] = side;
+  }
+  return factor;
 }
 
 engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, const data::Source& train,

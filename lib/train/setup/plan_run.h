@@ -26,6 +26,8 @@ std::vector<int64_t> network_input(const data::SampleShape& shape);
 /// The input of trials of the network: the shape of the run's images, its precision and loss.
 engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, const data::Source& train,
                                      torch::Device device);
+/// Makes images no larger than `most_side` pixels; 0: as they are. Returns the area that they had over what they have.
+double shrink_input(int64_t most_side, engine::ProbeSettings& settings);
 
 /// The inputs of a measured plan. All are known but batch-size and what follows from it.
 struct PlanParts {

@@ -106,6 +106,24 @@ TEST(PreprocessingTest, DecidesOptionsButNotOverFlags) {
   EXPECT_EQ(options.data.img_size.value(), 96);
 }
 
+TEST(PreprocessingTest, ASizeIsThatOfTheRunsOptionsBesideIt) {
+  const auto refusal = [](const std::string& yaml, const Preprocessing& record) {
+    return failure_of([&] {
+      Configuration configuration;
+      read_run_config(yaml, "folder/config.yaml", configuration);
+      take_over(record, "folder/preprocess.json", configuration);
+    });
+  };
+  const std::string same = "data:\n  img-size: 192\n  num-classes: 4\n";
+  EXPECT_EQ(refusal(same, photos()).message, "");
+  Preprocessing huge = photos();
+  huge.height = huge.width = 8192;
+  EXPECT_EQ(refusal(same, huge).kind, core::ErrorKind::data);
+  EXPECT_EQ(refusal(same, huge).message,
+            "folder/preprocess.json: img-size is 8192 there, but 192 in the config.yaml beside it");
+  EXPECT_EQ(refusal("data:\n  img-size: auto\n", huge).message, "");
+}
+
 TEST(PreprocessingTest, LeavesTheSizeOfAnImageAloneWhereSamplesAreTakenAsTheyAre) {
   Configuration configuration;
   take_over(preprocessing_of(options_of({}), {"a"}, {0, 64, 80, 6, "float32"}), "p.json", configuration);
@@ -132,6 +150,7 @@ TEST(PreprocessingTest, RefusesWhatItDoesNotSupportWithPathAndKey) {
   refused("/resize/antialias", false, "antialias");
   refused("/input/channel_order", "BGR", "channel_order is \"BGR\"");
   refused("/input/height", 0, "height is 0");
+  refused("/input/height", 96, "height and width differ");
   refused("/normalize/divide_by", 1, "divide_by");
   refused("/normalize/mean", "gray", "type must be array");
   refused("/crop/share", 0, "share");
@@ -139,7 +158,7 @@ TEST(PreprocessingTest, RefusesWhatItDoesNotSupportWithPathAndKey) {
   refused("/class_names", {"1", "2", "3", "4", "5"}, "more names than outputs");
   refused("/num_classes", 3, "more names than outputs");
   refused("/normalize/std", {1, 1}, "mean and std differ in size");
-  refused("/input/height", 1 << 24, "samples of more than 268435456 numbers");
+  refused("/input/channels", 1 << 24, "channel_order");
   core::Json json = to_json(photos());
   json.erase("normalize");
   EXPECT_NE(refusal_of(json).message.find("normalize"), std::string::npos);
@@ -166,6 +185,7 @@ TEST(PreprocessingTest, SizesAgree) {
   refused(regression, {"a", "b", "c"}, "/target_names", {"a"}, "1 name for 3 outputs of task regression");
   refused(regression, {"a", "b", "c"}, "/predictions/scale", {1, 2}, "scale has 2 values for 3 targets");
   refused(regression, {"a", "b", "c"}, "/predictions/mean", {1, 2, 3, 4}, "mean has 4 values for 3 targets");
+  refused(regression, {"a", "b", "c"}, "/predictions/scale", core::Json::array(), "scale and mean have no value");
   refused({"--task", "multilabel"}, {"a", "b", "c"}, "/predictions/threshold", {0.1, 0.2},
           "threshold has 2 values for 3");
   refused({"--task", "binary"}, {"no", "yes"}, "/class_names", {"yes"}, "1 name for 2 outputs of task binary");

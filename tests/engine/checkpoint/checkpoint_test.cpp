@@ -242,6 +242,30 @@ TEST_F(CheckpointsTest, WhereTheBestOneIsGoneItIsTheBestOneThatIsLeft) {
   EXPECT_EQ(checkpoints_.files().pointed("best"), -1);
 }
 
+TEST_F(CheckpointsTest, WhereTheBestOneWasRemovedByHandEvaluationTakesTheBestOneThatIsLeft) {
+  RunIdentity of_mae = identity();
+  of_mae.training_options.push_back({"eval-metric", "mae", ""});
+  const std::string run = folder_ / "of-mae";
+  Checkpoints::Settings settings;
+  settings.directory = run + "/checkpoints";
+  settings.lower_is_better = true;
+  Checkpoints checkpoints(settings, of_mae);
+  checkpoints.files().prepare();
+  RunProgress state;
+  for (const auto& [updates, value] : {std::pair(1, 0.5), {2, 0.3}, {3, 0.9}, {4, 0.7}}) {
+    state.updates = state.epoch = updates;
+    state.note_result(value, /*lower_is_better=*/true, 0, /*is_due=*/true);
+    Learner learner = learner_of(1);
+    checkpoints.save(state, learner, {});
+  }
+  EXPECT_EQ(find_checkpoint(run, "best"), checkpoints.files().path_of(2));
+  fs::remove_all(checkpoints.files().path_of(2));
+  EXPECT_EQ(find_checkpoint(run, "best"), checkpoints.files().path_of(4)) << "0.7 is less than 0.9; 1 was pruned";
+  EXPECT_EQ(find_checkpoint(run, "last"), checkpoints.files().path_of(4));
+  fs::remove_all(checkpoints.files().path_of(4));
+  EXPECT_EQ(find_checkpoint(run, "best"), checkpoints.files().path_of(3));
+}
+
 TEST_F(CheckpointsTest, ADamagedBestOneIsAsOneThatIsGone) {
   RunProgress state;
   for (const auto& [updates, value] : {std::pair(1, 0.9), {2, 0.7}, {3, 0.5}}) {

@@ -65,6 +65,16 @@ TEST(DriftTest, OnCpusThatWereFullAlreadyOtherProcessesAreNamedBeforeTheNetwork)
   EXPECT_EQ(verdict.find("the network"), std::string::npos) << verdict;
 }
 
+TEST(DriftTest, WaitingForDataIsNotTheStorageWhereOtherProcessesTakeTheCpus) {
+  std::vector<engine::EpochEvent> epochs = {epoch(1, 1), epoch(2, 1000, 0, 2), epoch(3, 1000, 0, 2),
+                                            epoch(4, 500, 0.12, 2), epoch(5, 500, 0.12, 2)};
+  EXPECT_NE(verdicts_of(epochs)[4].find("or workers get less of the CPUs, of which other processes keep 2.0 busy"),
+            std::string::npos)
+      << verdicts_of(epochs)[4];
+  for (engine::EpochEvent& event : epochs) event.found.resources->threads_without_cpu = event.epoch < 3 ? 0.5 : 1.5;
+  EXPECT_EQ(verdicts_of(epochs)[4].find("storage"), std::string::npos) << verdicts_of(epochs)[4];
+}
+
 TEST(DriftTest, ACauseThatIsSeenComesBeforeCpusThatWereFullAlready) {
   std::vector<engine::EpochEvent> epochs = {epoch(1, 1), epoch(2, 1000, 0, 1.7), epoch(3, 1000, 0, 1.7),
                                             epoch(4, 500, 0, 1.9), epoch(5, 500, 0, 1.9)};
