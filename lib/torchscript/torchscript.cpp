@@ -2,6 +2,9 @@
 // The library libstoker_torchscript.so: TorchScript files as networks. Only here is LibTorch's loader linked, which
 // runs code of the file; `train` opens this library only with --trust-model.
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -52,6 +55,12 @@ class TorchScriptNetwork : public model::ForeignNetwork {
     if (slot) module._ivalue()->setSlot(*slot, on);
   }
 
+  bool has_fixed_mode() const override {
+    const std::shared_ptr<jit::Graph> graph = module_.get_method("forward").graph()->copy();
+    jit::Inline(*graph);
+    return has_fixed_mode(*graph->block());
+  }
+
   std::string saved(const std::map<std::string, std::string>& extra) const override {
     std::ostringstream stream;
     module_.save(stream, {extra.begin(), extra.end()});
@@ -59,6 +68,19 @@ class TorchScriptNetwork : public model::ForeignNetwork {
   }
 
  private:
+  static bool has_fixed_mode(const jit::Block& block) {
+    for (const jit::Node* const node : block.nodes()) {
+      for (const jit::Block* const inner : node->blocks()) {
+        if (has_fixed_mode(*inner)) return true;
+      }
+      const std::string kind = node->kind().toQualString();
+      const bool is_dropout = kind == "aten::dropout" || kind == "aten::feature_dropout";  // (input, p, train)
+      if (!is_dropout && kind != "aten::batch_norm") continue;  // (input, weight, bias, mean, variance, training, ...)
+      if (jit::constant_as<bool>(node->input(is_dropout ? 2 : 5)) == false) return true;
+    }
+    return false;
+  }
+
   mutable jit::Module module_;
   std::vector<std::pair<std::string, jit::Module>> parts_;  ///< share all with module_
 };
@@ -66,7 +88,7 @@ class TorchScriptNetwork : public model::ForeignNetwork {
 }  // namespace
 }  // namespace stoker::torchscript
 
-extern "C" __attribute__((visibility("default"))) stoker::model::ForeignNetwork* stoker_open_foreign_network_1(
+extern "C" __attribute__((visibility("default"))) stoker::model::ForeignNetwork* stoker_open_foreign_network_2(
     const std::string& bytes, std::string& problem) {
   try {
     std::istringstream stream(bytes);

@@ -2,7 +2,7 @@
 // Writes networks as Python's torch.jit.script() would, for tests that have no Python:
 //     made_torchscript KIND FILE
 // net: batch norm and dropout, 10 outputs for gray images; other: the same with other weights; five: 5 outputs; pair:
-// gives two tensors.
+// gives two tensors; traced: dropout as in evaluation.
 #include <ATen/Functions.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/utils.h>
@@ -39,7 +39,8 @@ Module layer(const std::string& name, const at::Tensor& weight, const std::strin
   return made;
 }
 
-Module network(int64_t outputs, bool gives_pair) {
+/// `mode`: of dropout, as code.
+Module network(int64_t outputs, bool gives_pair, const std::string& mode) {
   constexpr int64_t kChannels = 8;
   Module made = part("Net");
   made.register_module("conv", layer("Conv", at::randn({kChannels, 1, 3, 3}) / 3,
@@ -48,8 +49,8 @@ Module network(int64_t outputs, bool gives_pair) {
   made.register_module("fc", layer("Linear", at::randn({outputs, kChannels}) / 3, "torch.linear(x, self.weight)"));
   made.define(std::string("def forward(self, x):\n"
                           "    x = torch.relu(self.bn.forward(self.conv.forward(x)))\n"
-                          "    x = self.fc.forward(torch.dropout(torch.mean(x, [2, 3]), 0.5, self.training))\n") +
-              (gives_pair ? "    return x, x\n" : "    return x\n"));
+                          "    x = self.fc.forward(torch.dropout(torch.mean(x, [2, 3]), 0.5, ") +
+              mode + "))\n" + (gives_pair ? "    return x, x\n" : "    return x\n"));
   return made;
 }
 
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const std::string kind = argv[1];
   torch::manual_seed(kind == "other" ? 2 : 1);
-  network(kind == "five" ? 5 : 10, kind == "pair").save(argv[2]);
+  const std::string mode = kind == "traced" ? "False" : "self.training";
+  network(kind == "five" ? 5 : 10, kind == "pair", mode).save(argv[2]);
   return 0;
 }

@@ -96,6 +96,17 @@ TEST_F(NetworkFileTest, MustGiveOneNumberForEachClass) {
   EXPECT_NE(pair.err.find("gives a Tuple, not one tensor"), std::string::npos) << pair.err;
 }
 
+TEST_F(NetworkFileTest, AProblemIsPrintedOnceAndAFixedModeIsNamed) {
+  make("five", "five.ts");
+  const Ended refused = train({"--trust-model", "--run-dir", "run"}, kConfig, "five.ts");
+  EXPECT_EQ(refused.err.find("gives [2, 5]"), refused.err.rfind("gives [2, 5]")) << refused.err;
+  EXPECT_EQ(refused.err.find("not proven"), std::string::npos) << refused.err;
+  make("traced", "traced.ts");
+  const std::string words = "computes dropout or batch norm as in evaluation";
+  EXPECT_NE(train({"--trust-model", "--run-dir", "traced"}, 0, "traced.ts").err.find(words), std::string::npos);
+  EXPECT_EQ(train({"--trust-model", "--run-dir", "scripted"}).err.find(words), std::string::npos);
+}
+
 TEST_F(NetworkFileTest, RefusesWhatOnlyNetworksOfThisProgramCanDo) {
   for (const Words& words : std::vector<Words>{
            {"--replicas", "2"}, {"--grad-checkpointing"}, {"--layer-decay", "0.5"}, {"--drop-rate", "0.1"}}) {

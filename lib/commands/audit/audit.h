@@ -19,7 +19,7 @@ struct AuditFlags {
 inline Command audit_command() {
   const auto flags = std::make_shared<AuditFlags>();
   Command command =
-      make_command("audit", "DATASET [options]",
+      make_command("audit", "[DATASET] [options]",
                    "Checks a data set for leaks between splits, contradictory labels and corrupt files.", audit, flags);
   command.arguments = {config::argument("DATASET", "Folder that holds the data set, as --data-dir.", flags->dataset,
                                         /*is_optional=*/true)};

@@ -272,6 +272,7 @@ void prove_backend(const config::ResolvedOptions& options, const NetworkUse& use
   if (!is_root) proof::follow(found);
   has_computed = true;
   if (is_root && !proof::standing().unproven.empty()) {
+    build_model(options, torch::kCPU);  // a network that refuses its images is an error, and the only message
     core::log_warning("backend: the libraries are not proven: {}", proof::standing().unproven);
   }
   static std::string warned_of;

@@ -34,6 +34,9 @@ class ForeignNetwork {
   /// Whether the part of that place in parts() trains; those inside it are not visited. Without effect where it has no
   /// mode.
   virtual void set_training(size_t part, bool on) = 0;
+  /// Whether its code computes dropout or batch norm in evaluation mode whatever is set, as torch.jit.trace() records
+  /// it.
+  virtual bool has_fixed_mode() const = 0;
   /// The bytes of a file that holds it as it is now, with `extra` files in it by name.
   virtual std::string saved(const std::map<std::string, std::string>& extra) const = 0;
 };
@@ -42,6 +45,6 @@ class ForeignNetwork {
 /// file. Runs code of the file. Null, and what is wrong in `problem`, where it is no such file.
 using OpenForeignNetwork = ForeignNetwork* (*)(const std::string& bytes, std::string& problem);
 /// Changes with everything above.
-inline constexpr char kOpenForeignNetwork[] = "stoker_open_foreign_network_1";
+inline constexpr char kOpenForeignNetwork[] = "stoker_open_foreign_network_2";
 
 }  // namespace stoker::model

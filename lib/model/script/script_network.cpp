@@ -102,6 +102,11 @@ ScriptNetwork::ScriptNetwork(std::unique_ptr<ForeignNetwork> network, std::strin
   }
   if (!has_mode_) {
     core::log_warning("{} has no training mode: dropout and batch norm do as when it was saved", name_);
+  } else if (network_->has_fixed_mode()) {
+    core::log_warning(
+        "{} computes dropout or batch norm as in evaluation, in training, too: torch.jit.trace() records it so, "
+        "torch.jit.script() keeps both",
+        name_);
   }
 }
 
