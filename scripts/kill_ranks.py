@@ -7,7 +7,8 @@ leaves, bit for bit: weights, their average, the optimizer's state, summary.csv 
     scripts/kill_ranks.py --train build/release/apps/train --kills 100
 
 After SIGKILL to one rank the command must end with 76 and leave no rank behind; after SIGTERM with 75 and a checkpoint
-that verifies. Every rerun resumes by one of the forms that --resume has. With --at-checkpoints the moment is when a
+that verifies. Every rerun resumes by one of the forms that --resume has. With --starter torchrun several ranks are started
+by that, which ends them by SIGTERM in either case and has exit codes of its own. With --at-checkpoints the moment is when a
 checkpoint of a random update is there, and not a time: then nothing depends on how fast the machine is.
 """
 import argparse
@@ -82,15 +83,20 @@ class Trials:
     def timed(self, devices):
         begin = time.monotonic()
         run_dir = self.folder / f"timed-{devices}"
-        kill_anywhere.complete(self.args.train, [*self.options, "--devices", str(devices)], run_dir)
+        kill_anywhere.wait_for_success(self.start(run_dir, devices), run_dir, 600)
         return time.monotonic() - begin
 
-    def options_of(self, run_dir, devices):
+    def start(self, run_dir, devices):
         """With one of the forms of --resume that can be used where the run stands."""
         forms = ["auto"]
         if (run_dir / "checkpoints" / "last").exists():
             forms += ["last", str((run_dir / "checkpoints" / "last").resolve())]
-        return [*self.options, "--devices", str(devices), "--resume", self.rng.choice(forms)]
+        options = [*self.options, "--resume", self.rng.choice(forms)]
+        if self.args.starter == "torchrun" and devices > 1:
+            ranks = ["--no_python", "--standalone", "-r", "1", "-t", "1", "--log_dir", str(self.folder / "log"),
+                     "--nproc_per_node", str(devices)]
+            return kill_anywhere.start("torchrun", [*ranks, self.args.train, *options], run_dir)
+        return kill_anywhere.start(self.args.train, [*options, "--devices", str(devices)], run_dir)
 
     def wait_for_moment(self, process, run_dir, devices):
         """False when the run ended before."""
@@ -110,7 +116,7 @@ class Trials:
     def is_ended(self, run_dir, devices, how):
         """Starts the run and ends it; False when it was done before."""
         begins_before = kill_anywhere.begins(run_dir)
-        process = kill_anywhere.start(self.args.train, self.options_of(run_dir, devices), run_dir)
+        process = self.start(run_dir, devices)
         if not self.wait_for_moment(process, run_dir, devices):
             kill_anywhere.wait_for_success(process, run_dir, 600)
             return False
@@ -124,11 +130,12 @@ class Trials:
                 kill(one)
         _, errors = process.communicate(timeout=120)
         code = process.returncode
-        if how == "TERM":
+        by_torchrun = self.args.starter == "torchrun" and devices > 1
+        if how == "TERM" and not by_torchrun:
             kill_anywhere.check_ended_in_order(self.args.train, run_dir, code, errors, begins_before)
-        elif how == "one rank" and ranks and code not in (0, PEER_LOST):
+        elif how == "one rank" and ranks and code not in (0, PEER_LOST) and not by_torchrun:
             kill_anywhere.fail(run_dir, code, errors, "a run that lost a rank did not end with 76")
-        fail_left_behind(ranks, 10)
+        fail_left_behind(ranks, 60 if by_torchrun else 10)
         return code != 0
 
     def run_one(self, number):
@@ -141,7 +148,7 @@ class Trials:
                 break
             self.kills[how] += 1
             devices = self.rng.choice([other for other in DEVICES if other != devices])
-        kill_anywhere.complete(self.args.train, self.options_of(run_dir, devices), run_dir)
+        kill_anywhere.wait_for_success(self.start(run_dir, devices), run_dir, 600)
         got = kill_anywhere.digest(run_dir)
         shutil.rmtree(run_dir)
         return [key for key in self.wanted if got.get(key) != self.wanted[key]]
@@ -152,6 +159,7 @@ def main():
     parser.add_argument("--train", default="build/release/apps/train")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--at-checkpoints", action="store_true")
+    parser.add_argument("--starter", choices=["devices", "torchrun"], default="devices", help="of several ranks")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stoker-ranks-") as name:

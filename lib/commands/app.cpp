@@ -102,9 +102,11 @@ std::string absolute_paths_note(const Error& error, const config::Table& table) 
   const std::string message = error.what();
   std::string text;
   for (const config::Row& row : table.rows()) {
-    const bool is_path = row.placeholder == "DIR" || row.placeholder.find("FILE") != std::string::npos;
+    const auto takes = [&](const char* word) { return row.placeholder.find(word) != std::string::npos; };
+    const bool is_path = takes("DIR") || takes("FILE");
     const std::string path = is_path && row.origin.kind == Kind::file ? row.render() : "";
-    if (path.empty() || path == "auto" || path[0] == '/' || message.find(path) == std::string::npos) continue;
+    const bool is_word = path == "auto" || path == "last" || path == "best" || path == "none";
+    if (path.empty() || is_word || path[0] == '/' || message.find(path) == std::string::npos) continue;
     text += core::format("\nnote: {} {} ({}) was looked for at {}: relative paths start where the program was started",
                          row.name, core::printable(path), row.origin.detail,
                          core::printable(std::filesystem::absolute(path).string()));

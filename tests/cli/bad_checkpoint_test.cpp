@@ -235,7 +235,7 @@ const std::vector<BadInput>& bad_weights() {
          return train_words({"--run-dir", "other", "--init-from", "w.safetensors", "--width", "16"});
        },
        kData,
-       {"w.safetensors: ", "instead of", "check --model, --num-classes and --in-chans"}},
+       {"w.safetensors: ", "instead of", "check --model, --width, --num-classes and --in-chans"}},
       {"FileThatIsNotThere",
        words(train_words({"--run-dir", "other", "--init-from", "nowhere.safetensors"})),
        kNoInput,

@@ -111,7 +111,9 @@ TEST(ContinuedRunTest, WhereTheBestCheckpointIsGoneTheBestThatIsLeftTakesItsPlac
   fs::remove(work / "run/checkpoints/best");
   fs::create_symlink("step-00000002", work / "run/checkpoints/best");  // pruned since, for example
   const Ended dangling = finish(work, {"eval", "run"});
-  EXPECT_TRUE(contains(dangling.out + dangling.err, "run has no best checkpoint: taking last")) << dangling.err;
+  EXPECT_TRUE(contains(dangling.out + dangling.err,
+                       "run has no best checkpoint: taking run/checkpoints/step-00000008, the best"))
+      << dangling.err;
   finish(work, finished_run_words({"--resume", "run/checkpoints/step-00000004", "--max-updates", "5"}));
   EXPECT_TRUE(fs::exists(work / "run/checkpoints/best/manifest.json"));
   finish(work, {"eval", "run"});

@@ -131,6 +131,21 @@ print('python agrees')
   EXPECT_EQ(std::system(command.c_str()), 0) << content_of_file(work_ / "output");
 }
 
+TEST_F(ExportTest, ALinkStaysAndAStreamIsWrittenThrough) {
+  work_.write("target.onnx", "old");
+  std::filesystem::create_symlink("target.onnx", work_ / "link.onnx");
+  export_run({"--output", "link.onnx"});
+  EXPECT_TRUE(std::filesystem::is_symlink(work_ / "link.onnx"));
+  EXPECT_GT(std::filesystem::file_size(work_ / "target.onnx"), 1000u);
+  std::filesystem::create_symlink("/proc/self/fd/1", work_ / "out");
+  const Ended onnx = export_run({"--output", "out"});
+  EXPECT_EQ(onnx.out.size(), std::filesystem::file_size(work_ / "target.onnx"));
+  const Ended weights = export_run({"--output", "out", "--format", "safetensors"});
+  EXPECT_NE(weights.out.find("\"dtype\""), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_symlink(work_ / "out"));
+  export_run({"--output", "out", "--check"}, 64);
+}
+
 TEST_F(ExportTest, SafetensorsHoldTheWeightsUnderTheirNames) {
   export_run({"--output", "weights.safetensors"});
   const Ended listed = run({"import", "weights.safetensors", "--model", "small_cnn"}, work_.path());

@@ -259,6 +259,11 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
   if (!samples.defined()) loaded.settings->settle(config::facts_of(record));
   const std::map<std::string, std::string> metadata = metadata_of(loaded, record);
   const std::string path = output_path(flags, wanted);
+  const bool is_stream = output_file(path).empty();
+  if (is_stream && flags.check) {
+    throw Error(ErrorKind::usage, "--check reads the file again, but " + core::printable(path) + " is no file",
+                "leave --check out, or name a file");
+  }
   const Outcome outcome = {core::kExitOk, "exported", loaded.saved.state.updates, loaded.saved.path};
   if (is_weights) {
     std::map<std::string, std::string> with_kind = metadata;
@@ -280,13 +285,14 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
   const bool keeps_code = script && !is_onnx && !boundary.bytes_in && !boundary.predictions_out;
   const Exported exported =
       keeps_code ? unchanged(*script, metadata, path) : as_traced(network, inputs, is_onnx, metadata);
-  core::remove_temporaries_of(path);
-  core::write_file_atomically(path, exported.bytes, /*durable=*/true);
-  const std::string vectors = fs::path(path).replace_extension(".vectors.safetensors").string();
-  replace_safetensors(vectors, {{network.input_name(), inputs}, {network.output_name(), expected}}, metadata);
+  write_result(path, exported.bytes);
   core::log_info("written   {}: {} -> {}", core::printable(path), network.input_name(), network.output_name());
-  core::log_info("vectors   {}: {} samples with their {}", core::printable(vectors), inputs.size(0),
-                 network.output_name());
+  if (!is_stream) {
+    const std::string vectors = fs::path(path).replace_extension(".vectors.safetensors").string();
+    replace_safetensors(vectors, {{network.input_name(), inputs}, {network.output_name(), expected}}, metadata);
+    core::log_info("vectors   {}: {} samples with their {}", core::printable(vectors), inputs.size(0),
+                   network.output_name());
+  }
   if (loaded.options().train.tta != config::TestTimeAugmentation::none) {
     core::log_warning("--tta is not part of the exported network");
   }

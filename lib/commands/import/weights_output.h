@@ -10,7 +10,8 @@
 
 namespace stoker::train {
 
-/// A safetensors file, whole or not at all, replacing one of that name. Throws io, cannot_create, permission.
+/// A safetensors file, whole or not at all, replacing one of that name or what a link of that name leads to; through a
+/// device, a pipe or standard output where `path` is one. Throws io, cannot_create, permission.
 void replace_safetensors(const std::string& path, const std::vector<model::NamedTensor>& tensors,
                          const std::map<std::string, std::string>& metadata);
 

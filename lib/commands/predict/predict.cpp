@@ -241,7 +241,8 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   throw Error(ErrorKind::data,
               left_out == all
                   ? format("none of the {} images of {} could be read", all, core::printable(flags.inputs.front()))
-                  : format("{} of {} images could not be read", left_out, all),
+                  : format("{} of {} images could not be read{}", left_out, all,
+                           allowed > 0 ? format(", more than the {} of --on-bad-image skip,{}", allowed, allowed) : ""),
               "the last column of their rows, error, has the reason; the other rows are complete");
 }
 

@@ -205,7 +205,7 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
           "runs apart; auto is runs/ and the name of the preset, the config files or the data set; {lr} becomes the "
           "value of --lr, and so on, {n} the next free number.")
       .per_process();
-  d.add("resume", o.resume, text_codec("WHAT", false))
+  d.add("resume", o.resume, text_codec("WHICH|DIR", false))
       .alias({"resume-from"})
       .help(
           "Checkpoint to start from; auto (the newest that verifies, if any), last, best, none, or a run or checkpoint "

@@ -52,7 +52,7 @@ std::string manifest_text(const Manifest& manifest) {
 
 [[noreturn]] void broken(const std::string& path, const std::string& cause) {
   throw Error(ErrorKind::data, "checkpoint " + core::printable(path) + ": " + cause,
-              "name another one below checkpoints/ (--which last); training again takes the newest whole one");
+              "name another one below checkpoints/ (--which last); a run that continues takes the newest whole one");
 }
 
 /// JSON would turn 1.5, true or -1 into a count.

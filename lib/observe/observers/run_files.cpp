@@ -40,11 +40,17 @@ void add_findings(const engine::Findings& found, Json& line) {
   if (found.resources) line["resources"] = resource_json(*found.resources);
 }
 
-/// The cells of a line of summary.csv: nothing in it needs quotes.
+/// The cells of a line of summary.csv, which other programs may have written again: in quotes, in which two are one.
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells(1);
-  for (const char c : line) {
-    if (c == ',') {
+  bool is_quoted = false;
+  for (size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    if (c == '"' && is_quoted && at + 1 < line.size() && line[at + 1] == '"') {
+      cells.back() += line[++at];
+    } else if (c == '"') {
+      is_quoted = !is_quoted;
+    } else if (c == ',' && !is_quoted) {
       cells.emplace_back();
     } else if (c != '\r') {
       cells.back() += c;
@@ -106,19 +112,21 @@ std::string summary_until(const std::string& text, const std::string& header, in
   int64_t offset = 0;
   for (std::string line; std::getline(lines, line);) {
     Cells cells = cells_of(line);
-    if (cells[0] == "epoch") {
+    if (std::find(cells.begin(), cells.end(), "epoch") != cells.end()) {
       own = cells;
       for (const std::string& name : own) {
         if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
       }
       continue;
     }
+    const auto place = static_cast<size_t>(std::find(own.begin(), own.end(), "epoch") - own.begin());
+    if (place >= cells.size() || cells.size() < 2) continue;
     char* end = nullptr;
-    int64_t epoch = std::strtoll(cells[0].c_str(), &end, 10);
-    if (end == cells[0].c_str() || *end != '\0' || cells.size() < 2) continue;
+    int64_t epoch = std::strtoll(cells[place].c_str(), &end, 10);
+    if (end == cells[place].c_str() || *end != '\0') continue;
     if (epoch == 0) offset = 1;  // an older program wrote it
     epoch += offset;
-    cells[0] = format("{}", epoch);
+    cells[place] = format("{}", epoch);
     const auto updates = static_cast<size_t>(std::find(own.begin(), own.end(), "updates") - own.begin());
     const bool has_updates = updates < cells.size();
     const bool was_due = has_updates && std::strtoll(cells[updates].c_str(), nullptr, 10) <= evaluated_updates;

@@ -89,6 +89,11 @@ void reopen_standard_descriptors() {
   }
 }
 
+std::string output_file(const std::string& path) {
+  const std::string file = file_behind(path);
+  return !file.empty() && is_device_or_pipe(file) ? "" : file;
+}
+
 bool write_page(const std::string& text) { return write_stream(stdout, text, "standard output"); }
 
 ResultStream::ResultStream(const std::string& path) : path_(file_behind(path)), temporary_(core::temporary_of(path_)) {
@@ -108,7 +113,8 @@ ResultStream::ResultStream(const std::string& path) : path_(file_behind(path)), 
 }
 
 ResultStream::~ResultStream() {
-  if (file_ && core::stop_requested()) core::log_warning("{} was not written: stopped before", core::printable(path_));
+  if (file_ && core::stop_requested())
+    core::log_warning("{} was not written: the command was stopped", core::printable(path_));
 }
 
 bool ResultStream::write(const std::string& text) {

@@ -24,6 +24,9 @@ bool write_page(const std::string& text);
 /// False: its reader has left. Throws io, cannot_create or permission.
 bool write_result(const std::string& path, const std::string& content);
 
+/// The file that an output named `path` becomes: what a link leads to. Empty: standard output, a device or a pipe.
+std::string output_file(const std::string& path);
+
 /// Output of a command that is written piece by piece: each piece leaves at once on standard output, a device or a
 /// pipe; a file gets its name when all is written, and what a killed process left beside it is removed.
 class ResultStream {

@@ -36,8 +36,9 @@ std::string metric_warning(const config::ResolvedOptions& options, const data::S
   using M = config::EvalMetric;
   std::vector<std::string> names;
   std::string problem;
-  for (const M metric : {M::roc_auc, M::pr_auc, M::f1, M::recall, M::r2}) {
-    const bool is_of_task = (metric == M::r2) == config::has_scaled_targets(options.data.task);
+  const std::vector<M>& of_task = config::eval_metrics_of(options.data.task);
+  for (const M metric : {M::roc_auc, M::pr_auc, M::f1, M::recall, M::mcc, M::kappa, M::r2}) {
+    const bool is_of_task = std::find(of_task.begin(), of_task.end(), metric) != of_task.end();
     const std::string found = is_of_task ? metric_problem(options.data.task, metric, val) : "";
     if (found.empty()) continue;
     if (metric == options.train.eval_metric) return "";
@@ -53,7 +54,7 @@ std::string metric_warning(const config::ResolvedOptions& options, const data::S
 
 std::string metric_problem(config::TaskKind task, config::EvalMetric metric, const data::Source& val) {
   using M = config::EvalMetric;
-  const bool needs_both = metric == M::roc_auc;
+  const bool needs_both = metric == M::roc_auc || metric == M::mcc || metric == M::kappa;
   const bool needs_hits = needs_both || metric == M::pr_auc || metric == M::f1 || metric == M::recall;
   const bool has_labels = task == config::TaskKind::binary || task == config::TaskKind::multilabel;
   if (metric != M::r2 && !(needs_hits && has_labels)) return "";

@@ -47,7 +47,7 @@ std::string origin_text(const WeightFile& file, const NamePlan& plan) {
                        entry.type);
     }
   }
-  std::string hint = "check --model, --num-classes and --in-chans against those of the checkpoint";
+  std::string hint = "check --model, --width, --num-classes and --in-chans against those of the checkpoint";
   if (path.find("-of-0") != std::string::npos) {
     hint = "the file is one of several: give the index that lies beside them (model.safetensors.index.json)";
   }
@@ -68,9 +68,8 @@ PretrainedReport report_of(const std::string& path, const WeightFile& file, cons
   if (copies > 1)
     lines.push_back(format("loaded into {} backbones; the layers behind them are randomly initialised", copies));
   if (fitted.rows_kept >= 0) {
-    lines.push_back(
-        format("classifier: {} of {} classes match by name and keep their weights; the others are randomly initialised",
-               fitted.rows_kept, fitted.rows));
+    lines.push_back(format("classifier: {} of {} classes match by name and keep their weights{}", fitted.rows_kept,
+                           fitted.rows, fitted.rows_kept < fitted.rows ? "; the others are randomly initialised" : ""));
   }
   if (fitted.has_unnamed_head && fitted.fresh_shape.empty()) {
     lines.push_back(

@@ -213,6 +213,13 @@ TEST_F(RunFilesTest, AnEvaluationThatOnlyAStopCausedLeavesItsRow) {
             header + due + stopped);
 }
 
+TEST_F(RunFilesTest, RowsStayWhereverTheirEpochStandsAndHoweverTheyAreQuoted) {
+  EXPECT_EQ(summary_until("updates,old,epoch\n15,77,1\n30,78,2\n45,79,3\n", "epoch,updates", 2),
+            "epoch,updates,old\n1,15,77\n2,30,78\n");
+  EXPECT_EQ(summary_until("\"epoch\",\"note\"\n\"1\",\"a, \"\"b\"\"\"\n", "epoch,x", 1),
+            "epoch,x,note\n1,,\"a, \"\"b\"\"\"\n");
+}
+
 TEST_F(RunFilesTest, AnEvaluationInsideAnEpochHasARowWithoutClocksOfTraining) {
   RunFiles files(folder_.path());
   files.on_start(start_at(0));

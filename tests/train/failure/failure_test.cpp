@@ -120,7 +120,7 @@ TEST(ResultStreamTest, AFileThatAStopLeavesUnwrittenIsNotThereAndNamed) {
   core::request_stop(0);
   core::flush_log();
   core::set_console_writer(nullptr);
-  EXPECT_EQ(logged, path + " was not written: stopped before");
+  EXPECT_EQ(logged, path + " was not written: the command was stopped");
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
