@@ -61,7 +61,8 @@ class Attempt {
       }
       if (event.contains("error")) {
         error_ = event["error"].get<std::string>();
-        if (event["out_of_memory"].get<bool>()) error_ = "memory ran out: " + error_;
+        lacks_memory_ = event["out_of_memory"].get<bool>();
+        if (lacks_memory_) error_ = "memory ran out: " + error_;
         return End::refused;
       }
       const bool is_enough = limits.ends_at_fault && event.contains("end") && !event["right"].get<bool>();
@@ -70,14 +71,15 @@ class Attempt {
     const bool hangs = child_.hangs();
     const int code = child_.wait();
     error_ = hangs ? core::format("no answer for {:.0f} s", patience_) : signal_text(code);
-    was_killed_ = !hangs && code == 128 + SIGKILL;
+    lacks_memory_ = !hangs && code == 128 + SIGKILL;  // by the kernel, most probably
+    if (lacks_memory_) error_ = "the process that tries the operations was killed, maybe for its memory";
     return End::crashed;
   }
 
   const std::string& key() const { return key_; }
   const std::string& in_pass() const { return in_pass_; }
   const std::string& error() const { return error_; }
-  bool was_killed() const { return was_killed_; }
+  bool lacks_memory() const { return lacks_memory_; }
 
  private:
   static core::ChildCommand command_of(const ProverSettings& settings, const Remedy& remedy) {
@@ -120,7 +122,7 @@ class Attempt {
   const double patience_;
   core::PipedChild child_;
   std::string key_, in_pass_, error_;
-  bool was_killed_ = false;
+  bool lacks_memory_ = false;
 };
 
 }  // namespace
@@ -164,10 +166,8 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
       case Attempt::End::refused:
       case Attempt::End::crashed: break;
     }
-    const bool is_short_of_memory = attempt.error().rfind("memory ran out", 0) == 0;
-    if (attempt.was_killed() || is_short_of_memory) {  // killed: by the kernel, most probably for its memory
-      trial.obstacle = is_short_of_memory ? attempt.error()
-                                          : "the process that tries the operations was killed, maybe for its memory";
+    if (attempt.lacks_memory()) {
+      trial.obstacle = attempt.error();
       const auto under_way = trial.operations.find(attempt.key());
       if (under_way == trial.operations.end()) return trial;
       under_way->second.was_refused = true;  // that is no fault of the library

@@ -121,8 +121,7 @@ void refuse_hopeless_batch(const LoadedModel& loaded, int64_t data_bytes, const 
   constexpr int64_t kSmallSide = 64;
   constexpr int64_t kHeldOverInput = 100;  // activations: a batch that fits with more is worth its trial
   const config::ResolvedOptions& options = loaded.options();
-  const data::SampleShape shape = transform_plan(options, *loaded.source, /*training=*/false).shape;
-  const int64_t image = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
+  const int64_t image = input_bytes(transform_plan(options, *loaded.source, /*training=*/false).shape);
   const int64_t images = std::min(options.loader.val_batch_size, loaded.source->size());
   const bool may_be_too_large = images * image > budget.host_free_bytes / kHeldOverInput;
   if (!options.run.plan_check || !loaded.device.is_cpu() || !may_be_too_large) return;
@@ -197,7 +196,7 @@ plan::PlanInputs known_sizes(const EvaluationParts& parts) {
   inputs.prefetch_factor = options.loader.prefetch_factor;
   inputs.val_images = parts.source.size();
   inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + parts.source.num_targets() * int64_t{sizeof(float)};
-  inputs.input_bytes = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
+  inputs.input_bytes = input_bytes(shape);
   inputs.data_bytes = parts.data_bytes;
   inputs.result_bytes = kept_result_bytes(parts);
   inputs.weight_bytes = engine::state_bytes(parts.model);

@@ -112,14 +112,15 @@ void compare_progress(const std::string& path, const engine::RunProgress& end, c
 }
 
 /// Counts of optimizer and average, names of classes and images left out, of state.json against what was computed.
-void compare_state(const std::string& path, const Recomputation& part, std::vector<std::string>& problems) {
+void compare_state(const std::string& path, const engine::RunProgress& end, const Recomputation& part,
+                   std::vector<std::string>& problems) {
   const core::Json saved = engine::read_state_file(path), computed = part.learner_facts();
   for (const char* const name : {"optimizer_steps", "ema_updates", "class_names", "optimizer_begun_at"}) {
     const auto own = saved.find(name), found = computed.find(name);
     const bool is_same = own == saved.end() ? found == computed.end() : found != computed.end() && *own == *found;
     if (!is_same) problems.push_back(format("{}/{}: its {} is not what was computed", path, engine::kStateFile, name));
   }
-  if (engine::read_progress(path).update_in_epoch > 0) return;  // within an epoch batches ahead count, or do not
+  if (end.update_in_epoch > 0) return;  // within an epoch batches ahead count, or do not
   std::set<int64_t> left_out, recorded;
   for (const data::BadSample& bad : part.bad_samples()) left_out.insert(bad.sample);
   for (const core::Json& bad : saved.at("bad_samples")) recorded.insert(bad.at("sample").get<int64_t>());
@@ -193,8 +194,9 @@ void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRang
                libraries.empty() ? "" : "; other libraries compute it: " + libraries));
   }
   compare_preprocess(path, part.preprocess(), result.problems);
-  compare_state(path, part, result.problems);
-  compare_progress(path, engine::load_saved_model(path).state, part.at(), part.plan().updates(), result.problems);
+  const engine::RunProgress end = engine::read_progress(path);
+  compare_state(path, end, part, result.problems);
+  compare_progress(path, end, part.at(), part.plan().updates(), result.problems);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
         shape.channels * (train.size() * side * side + parts.datasets.val->size() * shape.height * shape.width);
   }
   inputs.page_locked = options.loader.pin_memory && !inputs.on_cpu();
-  inputs.input_bytes = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
+  inputs.input_bytes = input_bytes(shape);
   inputs.scratch_bytes = worker_scratch_bytes(*parts.settings.facts().data, data::holds_pixels(train));
   constexpr int64_t kOrderBytes = 8;  // of an epoch and of the one before it
   inputs.proof_bytes = proof::standing().peak_bytes;
@@ -138,6 +138,10 @@ double shrink_input(int64_t most_side, engine::ProbeSettings& settings) {
     settings.input[i] = side;
   }
   return factor;
+}
+
+int64_t input_bytes(const data::SampleShape& shape) {
+  return shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
 }
 
 engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, const data::Source& train,

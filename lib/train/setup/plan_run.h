@@ -23,6 +23,8 @@ void release_freed_memory();
 
 /// One image or clip as the network sees it: {3, 224, 224}, or {frames, 3, 224, 224}.
 std::vector<int64_t> network_input(const data::SampleShape& shape);
+/// Bytes of one, in float32.
+int64_t input_bytes(const data::SampleShape& shape);
 /// The input of trials of the network: the shape of the run's images, its precision and loss.
 engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, const data::Source& train,
                                      torch::Device device);

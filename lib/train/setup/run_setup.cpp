@@ -73,8 +73,7 @@ void prove_before_measuring(Settings& settings, const data::Datasets& datasets, 
 bool may_be_too_large(const Settings& settings, const data::Source& train) {
   constexpr int64_t kHeldOverInput = 300;  // activations and their gradients
   const config::ResolvedOptions& options = settings.options();
-  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
-  const int64_t image = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
+  const int64_t image = input_bytes(transform_plan(options, train, /*training=*/true).shape);
   const int64_t batch = std::min(options.loader.batch_size, train.size());
   const int64_t available = core::read_machine_facts().ram_available_bytes;
   return available > 0 && batch * image > available / kHeldOverInput;
