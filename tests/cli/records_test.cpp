@@ -28,6 +28,17 @@ TEST(RecordsTest, AResumedRunHasASecondEventFileAndAPage) {
   EXPECT_NE(content_of_file(work / "run/report.html").find("finished (epochs-done)"), std::string::npos);
 }
 
+TEST(RecordsTest, TheReportOfARunIsNotWrittenThroughALink) {
+  const Workplace work;
+  place_finished_run(work);
+  work.write("elsewhere", "untouched");
+  fs::create_symlink("../elsewhere", work / "run/report.html");
+  EXPECT_EQ(run({"runs", "--html", "run"}, work.path()).exit_code, 0);
+  EXPECT_EQ(content_of_file(work / "elsewhere"), "untouched");
+  EXPECT_FALSE(fs::is_symlink(work / "run/report.html"));
+  EXPECT_NE(content_of_file(work / "run/report.html").find("finished (epochs-done)"), std::string::npos);
+}
+
 TEST(RecordsTest, APageComparesSeveralRuns) {
   const Workplace work;
   place_finished_run(work);

@@ -176,7 +176,7 @@ void follow_on_page(const std::vector<std::string>& paths, const std::string& ou
 
 Outcome write_page_of(const std::vector<std::string>& folders, const RunsFlags& flags) {
   std::string output = flags.output;
-  if (output.empty()) output = folders.size() == 1 ? folders[0] + "/report.html" : "report.html";
+  if (output.empty()) output = folders.size() == 1 ? report_file(folders[0]) : "report.html";
   const std::vector<std::string> paths = paths_of(folders);
   const std::string folder = folders.size() == 1 ? folders[0] : "";
   if (!flags.follow) {
@@ -268,6 +268,13 @@ Command runs_command() {
 }
 
 // A page about runs, from what they left in their directories.
+
+std::string report_file(const std::string& run_dir) {
+  std::string path = run_dir + "/report.html";
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(path, ignored)) std::filesystem::remove(path, ignored);
+  return path;
+}
 
 void write_run_report(const std::vector<std::string>& run_dirs, const std::string& output, int reload_seconds,
                       const std::string& folder) {

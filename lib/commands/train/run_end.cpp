@@ -168,7 +168,7 @@ void log_run_summary(const config::ResolvedOptions& all, const engine::FinishEve
 
 void write_report_or_warn(const std::string& run_dir) {
   try {
-    write_run_report({run_dir}, run_dir + "/report.html");
+    write_run_report({run_dir}, report_file(run_dir));
     core::log_info("report    {}/report.html", run_dir);
   } catch (const core::Error& error) {
     core::log_warning("no report: {}; write it later with train runs --html {}", error.what(),
