@@ -124,8 +124,11 @@ def change_state(run, rng, _):
     checkpoint = runs.checkpoints(run)[-1]
     path = checkpoint / "state.json"
     state = json.loads(path.read_text())
-    field = rng.choice(["optimizer_steps", "ema_updates", "class_names", "bad_samples", "epoch_images", "learning_rate"])
-    if field in state["train"]:
+    field = rng.choice(["optimizer_steps", "ema_updates", "class_names", "bad_samples", "epoch_images", "learning_rate",
+                        "pieces", "options", "data"])
+    if field in ("options", "data"):
+        state["digests"][field] = "0" * len(state["digests"][field])
+    elif field in state["train"]:
         state["train"][field] += 1
     elif field == "class_names":
         state[field].reverse()

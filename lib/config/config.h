@@ -51,9 +51,11 @@ void parse_command_line(const CommandLine& line, Configuration& out);
 /// Throws Error{config} where a configuration file names a log outside of the run directory. Called before it is
 /// opened.
 void refuse_log_file_elsewhere(const Configuration& configuration);
-/// Whether a path lies below the run directory, links resolved, and no folder or name on the way begins with a dot:
-/// only such a log may stand in a configuration file.
-bool is_inside_run(const std::string& path, const std::string& run_dir);
+/// Whether a configuration file may name this log: it lies below the run directory, links resolved, ends in ".log", and
+/// neither in checkpoints/ nor in a folder that begins with a dot.
+bool is_log_of_run(const std::string& path, const std::string& run_dir);
+/// The data set that a word of the command line names. Throws Error{usage} for one that is not UTF-8.
+void name_data(const std::string& dataset, Options& options);
 /// The options of a command line that was parsed before, over what `out` holds. Throws Error{config} for files.
 void parse_options(const CommandLine& line, Configuration& out);
 

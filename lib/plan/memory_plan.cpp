@@ -22,7 +22,7 @@ int64_t ring_of(const PlanInputs& inputs) { return data::ring_slots(inputs.num_w
 int64_t batch_buffer_bytes(const PlanInputs& inputs, int64_t batch_size, int64_t images) {
   if (inputs.page_locked) {
     int64_t buffer = 1;
-    while (buffer < batch_size * inputs.pixel_bytes) buffer *= 2;
+    while (buffer < std::min(batch_size, images) * inputs.pixel_bytes) buffer *= 2;
     return ring_of(inputs) * buffer;
   }
   return std::min(ring_of(inputs) * batch_size, images) * inputs.pixel_bytes;

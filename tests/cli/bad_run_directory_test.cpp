@@ -120,27 +120,35 @@ const std::vector<BadInput>& bad_run_directories() {
       {"LogFileOfAFileOutsideTheRun",
        log_file_of_a_file("precious"),
        kConfig,
-       {"a.yaml:1: log-file: precious is not inside"}},
+       {"a.yaml:1: log-file: precious is not a .log file in"}},
       {"LogFileOfAFileAbove",
        log_file_of_a_file("run/../precious"),
        kConfig,
-       {"log-file: run/../precious is not inside"}},
-      {"HiddenLogFileOfAFile", log_file_of_a_file("run/.bashrc"), kConfig, {"log-file: run/.bashrc is not inside"}},
+       {"log-file: run/../precious is not a .log"}},
+      {"HiddenLogFileOfAFile", log_file_of_a_file("run/.bashrc"), kConfig, {"log-file: run/.bashrc is not a .log"}},
       {"LogFileOfAFileThroughALink",
        [](const Workplace& work) {
          fs::create_directory(work / "run");
          fs::create_directory_symlink(work.path(), work / "run/logs");
-         return log_file_of_a_file("run/logs/precious")(work);
+         return log_file_of_a_file("run/logs/precious.log")(work);
        },
        kConfig,
-       {"log-file: run/logs/precious is not inside"}},
+       {"log-file: run/logs/precious.log is not a .log"}},
       {"LogFileOfAFileThatIsNoLog",
        [](const Workplace& work) {
-         work.write("run/bin/backup", "#!/bin/sh\n");
-         return log_file_of_a_file("run/bin/backup")(work);
+         work.write("run/bin/backup.log", "#!/bin/sh\n");
+         return log_file_of_a_file("run/bin/backup.log")(work);
        },
        kConfig,
-       {"log-file: run/bin/backup is there and is no log", "name another file"}},
+       {"log-file: run/bin/backup.log is there and is no log", "name another file"}},
+      {"LogFileOfAFileInPlaceOfARecord",
+       log_file_of_a_file("run/metrics.jsonl"),
+       kConfig,
+       {"log-file: run/metrics.jsonl is not a .log file", "log-file: run/more.log"}},
+      {"LogFileOfAFileAmongCheckpoints",
+       log_file_of_a_file("run/checkpoints/last/x.log"),
+       kConfig,
+       {"log-file: run/checkpoints/last/x.log is not a .log file", "outside checkpoints/"}},
       {"LogFileBelowAFile",
        [](const Workplace& work) {
          work.write("notes", "x");

@@ -44,6 +44,9 @@ TEST_F(CertaintyCommandTest, TheSameSeedGivesTheSameIntervalsAndNoResamplesNone)
   const std::string none = eval({"--resamples", "0"}).err;
   EXPECT_EQ(none.find("95 %"), std::string::npos) << none;
   EXPECT_EQ(run({"eval", "run", "--resamples", "-1"}, work_.path()).exit_code, 64);
+  const Ended too_few = run({"eval", "run", "--resamples", "2"}, work_.path());
+  EXPECT_EQ(too_few.exit_code, 64);
+  EXPECT_TRUE(contains(too_few.err, "--resamples 2: too few for a 95 % interval")) << too_few.err;
 }
 
 TEST_F(CertaintyCommandTest, ARunAgainstItselfHasNoWinner) {

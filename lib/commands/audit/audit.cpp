@@ -248,7 +248,7 @@ AuditPlan plan_of(const Context& context, const AuditFlags& flags) {
     plan.checkpoints = scoring_checkpoints(flags.run);
     plan.scorer.emplace(
         load_configuration(context.line, JoinedRanks(), {plan.checkpoints.front()}, [&](config::Options& options) {
-          if (!flags.dataset.empty()) options.data.data_dir = flags.dataset;
+          if (!flags.dataset.empty()) config::name_data(flags.dataset, options);
           options.data.on_bad_image = config::OnBadImage::skip;  // corrupt files are a finding
           options.data.max_bad = 1'000'000'000;                  // as many as the option takes
         }));
@@ -259,7 +259,7 @@ AuditPlan plan_of(const Context& context, const AuditFlags& flags) {
     throw core::Error(core::ErrorKind::usage, "no data set is named: train audit DATASET [options]",
                       "name the folder that holds it, or a run with --run");
   }
-  if (!flags.dataset.empty()) given.options.data.data_dir = flags.dataset;
+  if (!flags.dataset.empty()) config::name_data(flags.dataset, given.options);
   plan.files.emplace(Settings::without_network(given));
   return plan;
 }

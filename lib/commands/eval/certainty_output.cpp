@@ -165,6 +165,12 @@ core::Json certainty_json(const statistics::Certainty& certainty, const std::vec
   return json;
 }
 
+/// Null where nothing was tested.
+static Json winner_json(const statistics::Comparison::Difference& metric) {
+  if (std::isnan(metric.chance)) return nullptr;
+  return metric.winner() > 0 ? "first" : metric.winner() < 0 ? "second" : "none";
+}
+
 core::Json comparison_json(const statistics::Comparison& comparison, const std::string& second) {
   Json json = {{"checkpoint", core::printable(second)},
                {"images", comparison.samples},
@@ -178,9 +184,7 @@ core::Json comparison_json(const statistics::Comparison& comparison, const std::
                                {"low", metric.interval.low},
                                {"high", metric.interval.high},
                                {"p", metric.chance},
-                               {"winner", metric.winner() > 0   ? "first"
-                                          : metric.winner() < 0 ? "second"
-                                                                : "none"}});
+                               {"winner", winner_json(metric)}});
   }
   return json;
 }

@@ -306,6 +306,11 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
   LoadedModel loaded = load_configuration(context.line, ranks, {flags.checkpoint, flags.which});
   const config::ResolvedOptions& options = loaded.options();
   if (context.configuration.flags.print_config) return print_config(loaded);
+  constexpr int64_t kLeastResamples = 40;  // with fewer, a 95 % interval has no value at its ends
+  if (flags.resamples > 0 && flags.resamples < kLeastResamples) {
+    throw Error(ErrorKind::usage, format("--resamples {}: too few for a 95 % interval", flags.resamples),
+                format("at least {}; 0 leaves the intervals out", kLeastResamples));
+  }
   if (flags.logits && flags.output.empty()) {
     throw Error(ErrorKind::usage, "--logits are written to a file, but --output is not given", "add --output FOLDER");
   }

@@ -49,7 +49,7 @@ inline Command eval_command() {
                    "Compares with this run or checkpoint on the same images, with confidence intervals.",
                    flags->against),
       config::flag("resamples", "N",
-                   "Bootstrap resamples for the confidence intervals (default: 2000); 0: no intervals.",
+                   "Bootstrap resamples for the confidence intervals, at least 40 (default: 2000); 0: no intervals.",
                    flags->resamples, 0, 1'000'000),
       config::flag("calibrate",
                    "Fits a temperature and, for labels, thresholds to the split and stores them in preprocess.json; "

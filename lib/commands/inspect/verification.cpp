@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "commands/inspect/receipt.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/time/clock.h"
@@ -36,6 +38,11 @@ void check_one(const RecordedRun& run, int64_t updates, const std::string& path,
   if (lineage.weights.empty()) {
     found.notes.push_back(path + ": written by a program without digests");
     return;
+  }
+  const core::Json& recorded_run = engine::read_manifest(path).extra;
+  if (lineage.options != core::hash_hex(core::json_line(recorded_run.at("training_options"))) ||
+      lineage.data != core::hash_hex(recorded_run.at("data_fingerprint").get<std::string>())) {
+    found.problems.push_back(path + ": its options or data are not those that its state names");
   }
   std::vector<model::NamedTensor> own, rest;
   for (const model::NamedTensor& entry : weights) {
@@ -101,6 +108,10 @@ void compare_progress(const std::string& path, const engine::RunProgress& end, c
   const bool same_place = end.epoch == epoch && end.update_in_epoch == update && end.updates == at.updates;
   const engine::RunProgress none;
   const engine::RunProgress& sums = moved_on ? none : at;
+  if (end.micro_batches != at.micro_batches) {
+    problems.push_back(format("{}: it records {} micro-batches for each batch; computed were {}", path,
+                              end.micro_batches, at.micro_batches));
+  }
   const bool same_sums = end.epoch_images == sums.epoch_images && end.epoch_loss_sum == sums.epoch_loss_sum &&
                          end.epoch_score_sum == sums.epoch_score_sum;
   if (!same_place) {
@@ -109,6 +120,19 @@ void compare_progress(const std::string& path, const engine::RunProgress& end, c
   } else if (end.images != at.images || end.learning_rate != at.learning_rate || !same_sums) {
     problems.push_back(path + ": its images, learning rate or loss so far are not those that were computed");
   }
+}
+
+/// Nothing where state.json does not list them as this program does.
+std::optional<std::set<int64_t>> recorded_bad_samples(const core::Json& state) {
+  std::set<int64_t> samples;
+  const auto list = state.find("bad_samples");
+  if (list == state.end() || !list->is_array()) return std::nullopt;
+  for (const core::Json& bad : *list) {
+    const auto sample = bad.is_object() ? bad.find("sample") : bad.end();
+    if (sample == bad.end() || !sample->is_number_integer()) return std::nullopt;
+    samples.insert(sample->get<int64_t>());
+  }
+  return samples;
 }
 
 /// Counts of optimizer and average, names of classes and images left out, of state.json against what was computed.
@@ -121,12 +145,14 @@ void compare_state(const std::string& path, const engine::RunProgress& end, cons
     if (!is_same) problems.push_back(format("{}/{}: its {} is not what was computed", path, engine::kStateFile, name));
   }
   if (end.update_in_epoch > 0) return;  // within an epoch batches ahead count, or do not
-  std::set<int64_t> left_out, recorded;
+  std::set<int64_t> left_out;
   for (const data::BadSample& bad : part.bad_samples()) left_out.insert(bad.sample);
-  for (const core::Json& bad : saved.at("bad_samples")) recorded.insert(bad.at("sample").get<int64_t>());
-  if (left_out != recorded) {
+  const auto recorded = recorded_bad_samples(saved);
+  if (!recorded) {
+    problems.push_back(format("{}/{}: its bad_samples are no list of samples", path, engine::kStateFile));
+  } else if (left_out != *recorded) {
     problems.push_back(format("{}/{}: its bad_samples are {}, computed were {}", path, engine::kStateFile,
-                              recorded.size(), left_out.size()));
+                              recorded->size(), left_out.size()));
   }
 }
 
@@ -278,7 +304,7 @@ double percent_of(double part, double whole) { return whole > 0 ? 100 * part / w
 const std::vector<std::string>& not_verified() {
   static const std::vector<std::string> all = {
       "losses and rates in the records", "validation and what follows from it (the best result, patience, plateau)",
-      "times", "updates after the last checkpoint"};
+      "times", "updates after the last checkpoint", "the name of a checkpoint that is gone"};
   return all;
 }
 

@@ -212,7 +212,7 @@ Outcome pack(const Context& context, const PackFlags& flags) {
     write_result("-", config::render_yaml(given.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
   }
-  given.options.data.data_dir = flags.dataset;
+  config::name_data(flags.dataset, given.options);
   const Settings settings = Settings::without_network(given);
   const config::ResolvedOptions& options = settings.options();
   if (!flags.verify && !flags.index) return pack_data_set(settings, flags);

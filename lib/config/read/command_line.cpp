@@ -275,7 +275,7 @@ static bool begins_as_log(const std::string& path) {
   return begin.empty() || begin == form;
 }
 
-bool is_inside_run(const std::string& path, const std::string& run_dir) {
+bool is_log_of_run(const std::string& path, const std::string& run_dir) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const auto whole = [&](const std::string& name) {  // links resolved, as far as the path is there
@@ -283,14 +283,13 @@ bool is_inside_run(const std::string& path, const std::string& run_dir) {
     return ignored ? fs::path() : resolved;
   };
   const fs::path inside = whole(path).lexically_relative(whole(run_dir));
-  bool is_inside = !inside.empty() && !ignored;
-  for (const fs::path& part : inside) is_inside &= part.native()[0] != '.';
-  return is_inside;
+  if (inside.empty() || ignored || inside.extension() != ".log" || *inside.begin() == "checkpoints") return false;
+  return std::none_of(inside.begin(), inside.end(), [](const fs::path& part) { return part.native()[0] == '.'; });
 }
 
 /// A configuration file may come from anybody, and a log may end up where a shell or a service reads it: a file names
-/// logs inside the run directory, the command line any. No folder or name that begins with a dot and nothing that is
-/// there and is no log, either: run-dir may stand in a file and may be somebody's home.
+/// logs inside the run directory, the command line any. Nothing hidden, nothing that is there and is no log, and no name
+/// of a record of the run, either: run-dir may stand in a file and may be somebody's home.
 void refuse_log_file_elsewhere(const Configuration& out) {
   const std::string& log_file = out.options.log.log_file;
   const Origin& origin = out.table.row_of(out.options.log.log_file).origin;
@@ -298,18 +297,30 @@ void refuse_log_file_elsewhere(const Configuration& out) {
   const Auto<std::string>& named = out.options.run.run_dir;
   const std::string run_dir =
       named.is_auto() ? usual_run_dir(run_name_of(out.flags), out.options.data.data_dir) : named.value();
-  const bool is_inside = is_inside_run(log_file, run_dir);
-  if (is_inside && begins_as_log(log_file)) return;
-  if (is_inside) {
+  const bool is_allowed = is_log_of_run(log_file, run_dir);
+  if (is_allowed && begins_as_log(log_file)) return;
+  if (is_allowed) {
     throw core::Error(core::ErrorKind::config,
                       core::format("{}: log-file: {} is there and is no log", core::printable(origin.detail),
                                    core::printable(log_file)),
                       "name another file, or name it on the command line: --log-file");
   }
   throw core::Error(core::ErrorKind::config,
-                    core::format("{}: log-file: {} is not inside the run directory {}, or is hidden there",
+                    core::format("{}: log-file: {} is not a .log file in the run directory {}, outside checkpoints/ and "
+                                 "hidden folders",
                                  core::printable(origin.detail), core::printable(log_file), core::printable(run_dir)),
-                    "name it on the command line: --log-file");
+                    core::format("log-file: {}/more.log, or name any file on the command line: --log-file",
+                                 core::printable(run_dir)));
+}
+
+void name_data(const std::string& dataset, Options& options) {
+  if (!core::is_utf8(dataset)) {
+    throw core::Error(core::ErrorKind::usage,
+                      core::format("the data set's name {} is not valid UTF-8, so that no record could hold it",
+                                   core::printable(dataset)),
+                      "rename the folder, or name a symbolic link to it");
+  }
+  options.data.data_dir = dataset;
 }
 
 void parse_command_line(const CommandLine& line, Configuration& out) { parse(line, /*options_alone=*/false, out); }

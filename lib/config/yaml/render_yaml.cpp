@@ -70,7 +70,7 @@ std::string render_yaml(const Table& table, bool with_origin) {
       if (row.group != group.name) continue;
       std::string line = "  " + row.name + ": " + yaml_value(row);
       const bool is_log_of_command = row.name == "log-file" && row.origin.kind == Origin::Kind::flag;
-      if (is_log_of_command && !is_inside_run(row.render(), table.find("run-dir")->render())) {
+      if (is_log_of_command && !is_log_of_run(row.render(), table.find("run-dir")->render())) {
         line = "  # " + line.substr(2);  // which no file may name
       }
       if (with_origin) {

@@ -145,7 +145,7 @@ int64_t Loader::Impl::images_in_batch(int64_t batch) const {
 }
 
 void Loader::Impl::allocate(BatchBuffer& buffer) const {
-  buffer.allocate(settings.batch_size, settings.stored ? recipe_shape() : plan.shape, source->num_targets(),
+  buffer.allocate(std::min(settings.batch_size, samples), settings.stored ? recipe_shape() : plan.shape, source->num_targets(),
                   settings.pin_memory && torch::cuda::is_available());
 }
 
