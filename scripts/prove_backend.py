@@ -46,7 +46,7 @@ TOLERANCES = {"float32": 1e-3, "bfloat16": 1e-2}  # of training: a slow one, so 
 
 def request_of(name, channels, side, passes, classes=10, **more):
     """`passes`: (trains, images, autocast, channels_last, threads)."""
-    network = {"name": name, "in_chans": channels, "num_classes": classes, "img_size": side, "width": 32,
+    network = {"name": name, "in_chans": channels, "num_classes": classes, "img_size": {"height": side, "width": side}, "width": 32,
                "backbone": "mobilenet_v3_small", "lstm_channels": 64, "drop_rate": 0, "drop_path_rate": 0,
                "zero_init_residual": False, "same_padding": False}
     keys = ("trains", "images", "autocast", "channels_last", "threads")

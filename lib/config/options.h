@@ -5,6 +5,7 @@
 // from one to the other.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -58,6 +59,20 @@ struct Interval {
   static Interval updates(double n) { return {Unit::updates, n}; }
   static Interval seconds(double s) { return {Unit::seconds, s}; }
 };
+
+/// Pixels of the images that the network sees.
+struct ImageSize {
+  int64_t height = 0, width = 0;
+
+  bool is_square() const { return height == width; }
+  int64_t short_side() const { return std::min(height, width); }
+  int64_t long_side() const { return std::max(height, width); }
+  bool operator==(const ImageSize& other) const { return height == other.height && width == other.width; }
+};
+/// As --img-size takes it: "224", or "96,320" where height and width differ.
+inline std::string image_size_text(const ImageSize& size) {
+  return std::to_string(size.height) + (size.is_square() ? "" : "," + std::to_string(size.width));
+}
 
 /// The value of --init-from for the usual weights of the network that is trained.
 inline constexpr const char* kDefaultWeights = "default";
@@ -161,7 +176,7 @@ struct DataOptionsOf {
   bool stratify = false;             ///< val_fraction holds for each class by itself
   std::string group = kNoGroups;     ///< val_fraction keeps these on one side: a column, a pattern or kNearDuplicates
   double fraction = 1;               ///< of each class, that is trained on: a share, or above 1 a number of samples
-  Pick<int64_t> img_size{};          ///< pixels; the network sees img_size x img_size
+  Pick<ImageSize> img_size{};        ///< that the network sees
   Pick<int64_t> in_chans{};          ///< of images 1 or 3; of samples that are taken as they are any number
   Pick<int64_t> num_classes{};       ///< auto: from the data
   Pick<std::vector<double>> mean{};  ///< per channel, of pixels in [0, 1]

@@ -79,9 +79,12 @@ struct SampleShape {
   bool operator!=(const SampleShape& other) const { return !(*this == other); }
 };
 
-/// A square image of bytes.
+/// An image of bytes.
+constexpr SampleShape image_shape(int64_t height, int64_t width, int64_t channels) {
+  return {0, height, width, channels, Element::uint8, 1};
+}
 constexpr SampleShape square_shape(int64_t side, int64_t channels) {
-  return {0, side, side, channels, Element::uint8, 1};
+  return image_shape(side, side, channels);
 }
 
 // The part of an image that crops are taken from, as annotations give it.

@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -59,6 +60,8 @@ class ImageModel : public torch::nn::Module {
   /// Parts of the names of parameters that weight decay leaves alone although they have more than one dimension:
   /// "layer_scale", for example, or a module around them.
   virtual std::vector<std::string> no_weight_decay() const { return {}; }
+  /// Rows and columns of the patches that have position embeddings; zeros: there are none.
+  virtual std::array<int64_t, 2> position_grid() const { return {0, 0}; }
 
  protected:
   /// The next layer: parameters whose names begin with one of `prefixes`. In order, while constructing.
@@ -86,7 +89,7 @@ struct ModelSpec {
   std::string name;
   int64_t in_chans = 3;
   int64_t num_classes = 1000;
-  int64_t img_size = 224;                    ///< pixels; only networks with position embeddings are made for one size
+  config::ImageSize img_size{224, 224};      ///< only networks with position embeddings are made for one size
   int64_t width = 32;                        ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
   std::string backbone = "efficientnet_b0";  ///< two_stream_convlstm: the network that sees single frames
   int64_t lstm_channels = 64;                ///< two_stream_convlstm: channels of each ConvLSTM

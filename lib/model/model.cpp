@@ -87,7 +87,7 @@ void check_model_spec(const ModelSpec& spec) {
   require_positive("the number of input channels", spec.in_chans);
   require_positive("the number of classes", spec.num_classes);
   require_positive("the width", spec.width);
-  require_positive("the image size", spec.img_size);
+  require_positive("the image size", spec.img_size.short_side());
   require_positive("the number of ConvLSTM channels", spec.lstm_channels);
 }
 

@@ -9,6 +9,12 @@
 #include "core/text/json.h"
 #include "model/image_model.h"
 
+namespace stoker::config {
+
+STOKER_JSON_FIELDS(ImageSize, height, width)
+
+}  // namespace stoker::config
+
 namespace stoker::model {
 
 STOKER_JSON_FIELDS(ModelSpec, name, in_chans, num_classes, img_size, width, backbone, lstm_channels, drop_rate,

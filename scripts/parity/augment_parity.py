@@ -28,14 +28,14 @@ OPERATIONS = ("Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotat
               "Sharpness", "Posterize", "Solarize", "AutoContrast", "Equalize")
 
 
-def pattern(side, channels):
+def pattern(height, width, channels):
     """pattern_pixels() of tests/data/made_data.cpp."""
-    y, x, c = np.meshgrid(np.arange(side), np.arange(side), np.arange(channels), indexing="ij")
+    y, x, c = np.meshgrid(np.arange(height), np.arange(width), np.arange(channels), indexing="ij")
     return (x * 7 + y * 13 + c * 29 + x * y % 11 * 5 + x * x // 3).astype(np.uint8)
 
 
-def dimmed_pattern(side, channels):
-    return (pattern(side, channels) // 2 + 40).astype(np.uint8)
+def dimmed_pattern(height, width, channels):
+    return (pattern(height, width, channels) // 2 + 40).astype(np.uint8)
 
 
 def digest(pixels):
@@ -74,9 +74,9 @@ def affine(image, degrees, right, down, scale, shear, way):
 
 def perspective(image, *numbers):
     """torchvision's F.perspective with its coefficients in double precision, as since torchvision 0.15."""
-    ends, last = np.array(numbers[:8]).reshape(4, 2), image.width - 1
+    ends, right, bottom = np.array(numbers[:8]).reshape(4, 2), image.width - 1, image.height - 1
     rows, sides = [], []
-    for (x, y), (from_x, from_y) in zip(ends, ((0, 0), (last, 0), (last, last), (0, last))):
+    for (x, y), (from_x, from_y) in zip(ends, ((0, 0), (right, 0), (right, bottom), (0, bottom))):
         rows += [[x, y, 1, 0, 0, 0, -from_x * x, -from_x * y], [0, 0, 0, x, y, 1, -from_y * x, -from_y * y]]
         sides += [from_x, from_y]
     coefficients = np.linalg.solve(np.array(rows), np.array(sides))
@@ -112,8 +112,7 @@ class Tool:
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def apply(self, operation, pixels, numbers):
-        side, _, channels = pixels.shape
-        words = [operation, str(side), str(channels)] + [repr(float(n)) for n in numbers]
+        words = [operation, *map(str, pixels.shape)] + [repr(float(n)) for n in numbers]
         self.process.stdin.write((" ".join(words) + "\n").encode() + pixels.tobytes())
         self.process.stdin.flush()
         return np.frombuffer(self.process.stdout.read(pixels.size), np.uint8).reshape(pixels.shape)
@@ -166,14 +165,14 @@ def cases():
                            (number, 2, level, sign, way), way)
 
 
-def test_images(folder, side):
+def test_images(folder, height, width):
     rng = np.random.default_rng(1)
     for channels in (1, 3):
-        yield pattern(side, channels)
-        yield rng.integers(0, 256, (side, side, channels), np.uint8)
-        yield (pattern(side, channels) // 4 + 90).astype(np.uint8)
+        yield pattern(height, width, channels)
+        yield rng.integers(0, 256, (height, width, channels), np.uint8)
+        yield (pattern(height, width, channels) // 4 + 90).astype(np.uint8)
     for path in sorted(pathlib.Path(folder).iterdir())[:6] if folder else []:
-        image = Image.open(path).convert("RGB").resize((side, side), Image.BILINEAR)
+        image = Image.open(path).convert("RGB").resize((width, height), Image.BILINEAR)
         yield np.asarray(image)
         yield np.asarray(image.convert("L"))[:, :, None]
 
@@ -183,6 +182,8 @@ def compare(tool, images):
     rows = {}
     for name, operation, numbers, promised in cases():
         for pixels in images:
+            if operation == "quarters" and numbers[0] != 2 and pixels.shape[0] != pixels.shape[1]:
+                continue  # it would have another shape
             theirs = from_pil(THEIRS[operation](to_pil(pixels), *numbers)).astype(np.int16)
             difference = np.abs(tool.apply(operation, pixels, numbers).astype(np.int16) - theirs)
             row = rows.setdefault(name, [0, 0, 0, 0, promised])
@@ -240,17 +241,20 @@ def print_golden():
     print(f"// Made by scripts/parity/augment_parity.py --golden with torchvision {torchvision.__version__} and Pillow "
           f"{PIL.__version__}.\n#pragma once\n\n#include <cstdint>\n#include <vector>\n\nnamespace stoker::data {{\n")
     print("struct GoldenDigest {\n  const char* operation;\n  std::vector<double> numbers;\n"
-          "  uint32_t gray, rgb;  ///< of the pattern image, 24 x 24, halved and made 40 brighter\n};\n")
+          "  uint32_t gray, rgb;  ///< of the pattern image, 24 x 24, halved and made 40 brighter\n"
+          "  uint32_t wide;       ///< of such an RGB image, 20 high and 28 wide; 0: it would have another shape\n};\n")
     print("inline const GoldenDigest kGoldenDigests[] = {")
     for operation, numbers in golden_cases():
-        gray, rgb = (digest(from_pil(THEIRS[operation](to_pil(dimmed_pattern(24, c)), *numbers))) for c in (1, 3))
-        print(f'    {{"{operation}", {{{words(numbers, "{:g}")}}}, {gray}u, {rgb}u}},')
+        images = [dimmed_pattern(24, 24, 1), dimmed_pattern(24, 24, 3), dimmed_pattern(20, 28, 3)]
+        results = [from_pil(THEIRS[operation](to_pil(image), *numbers)) for image in images]
+        gray, rgb, wide = (digest(result) if result.shape == image.shape else 0 for image, result in zip(images, results))
+        print(f'    {{"{operation}", {{{words(numbers, "{:g}")}}}, {gray}u, {rgb}u, {wide}u}},')
     print("};\n\nstruct GoldenPixels {\n  const char* operation;\n  std::vector<double> numbers;\n"
           "  std::vector<int> gray;  ///< of the pattern image, 12 x 12\n};\n")
     print("inline const GoldenPixels kGoldenPixels[] = {")
     for operation, numbers in (("rotate", (30, 1)), ("operation", (1, 0, 9, 1, 1)), ("operation", (5, 1, 22, -1, 1)),
                                ("blur", (5, 1.2)), ("blur", (23, 0.7))):
-        pixels = from_pil(THEIRS[operation](to_pil(pattern(12, 1)), *numbers)).flatten()
+        pixels = from_pil(THEIRS[operation](to_pil(pattern(12, 12, 1)), *numbers)).flatten()
         text = textwrap.fill(words(pixels), 104, initial_indent="      ", subsequent_indent="      ")
         print(f'    {{"{operation}",\n     {{{words(numbers, "{:g}")}}},\n     {{\n{text}}}}},')
     print("};\n\nstruct GoldenMagnitudes {\n  int operation, space;\n"
@@ -269,7 +273,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", default="build/release/tests/data/augment_tool")
     parser.add_argument("--images", help="folder of images to compare on, besides made ones")
-    parser.add_argument("--side", type=int, default=61)
+    parser.add_argument("--size", default="61,61", help="HEIGHT,WIDTH of the images")
     parser.add_argument("--all-colours", action="store_true", help="hue and saturation on each of the 16,777,216 colours")
     parser.add_argument("--golden", action="store_true")
     arguments = parser.parse_args()
@@ -278,10 +282,12 @@ def main():
         print_golden()
         return 0
     tool = Tool(arguments.tool)
-    rows = compare(tool, list(test_images(arguments.images, arguments.side)))
+    rows = compare(tool, list(test_images(arguments.images, *map(int, arguments.size.split(",")))))
     if arguments.all_colours:
         colours = all_colours()
         for operation, number in (("hue", 0.1), ("hue", -0.37), ("saturation", 1.7), ("saturation", 0.35)):
+            if operation == "quarters" and numbers[0] != 2 and pixels.shape[0] != pixels.shape[1]:
+                continue  # it would have another shape
             theirs = from_pil(THEIRS[operation](to_pil(colours), number)).astype(np.int16)
             difference = np.abs(tool.apply(operation, colours, (number,)).astype(np.int16) - theirs)
             rows[f"{operation} {number:g}, all colours"] = [1, difference.size, int((difference == 0).sum()),

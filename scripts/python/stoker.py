@@ -220,16 +220,27 @@ class TwoStreamConvLstm(nn.Module):
         return self.fc(torch.cat([self.high_quality(frames, steps), self.low_quality(low, steps)], 1))
 
 
+def take_size(vit, height, width):
+    """Makes a ViT of torchvision, which is for squares, take images of height x width."""
+    patches = height // vit.patch_size * (width // vit.patch_size)
+    vit.encoder.pos_embedding = nn.Parameter(torch.zeros(1, patches + 1, vit.hidden_dim))
+    vit._process_input = lambda x: vit.conv_proj(x).flatten(2).transpose(1, 2)
+    return vit
+
+
 def torchvision_network(name, in_chans, outputs, img_size):
     import torchvision
 
+    height, width = img_size if isinstance(img_size, tuple) else (img_size, img_size)
     if name == "vit_s_16":  # which torchvision has no name for
         from torchvision.models.vision_transformer import VisionTransformer
-        model = VisionTransformer(img_size, 16, 12, 6, 384, 1536, num_classes=outputs)
+        model = VisionTransformer(height, 16, 12, 6, 384, 1536, num_classes=outputs)
     elif name.startswith("vit"):
-        model = getattr(torchvision.models, name)(num_classes=outputs, image_size=img_size)
+        model = getattr(torchvision.models, name)(num_classes=outputs, image_size=height)
     else:
         model = getattr(torchvision.models, name)(num_classes=outputs)
+    if name.startswith("vit") and height != width:
+        take_size(model, height, width)
     if in_chans != 3:
         path, first = next((path, m) for path, m in model.named_modules() if isinstance(m, nn.Conv2d))
         parent, _, leaf = path.rpartition(".")
@@ -260,8 +271,9 @@ def pad_as_tensorflow(model):
 
 
 def make_network(name, in_chans=3, outputs=1000, img_size=224, width=32, backbone="efficientnet_b0", lstm_channels=64):
-    """A network by its name in `train list models`, with fresh weights and the names of tensors that checkpoints have. `outputs` 0
-    leaves the classifier of our own networks out."""
+    """A network by its name in `train list models`, with fresh weights and the names of tensors that checkpoints have.
+    `img_size`: of squares, or (height, width); only ViTs are made for one size. `outputs` 0 leaves the classifier of our
+    own networks out."""
     if name in ("small_cnn", "tiny_cnn"):
         return SmallCnn(in_chans, outputs, width, name == "tiny_cnn")
     if name == "peer_cnn":
@@ -363,7 +375,8 @@ class Preprocessing:
     """What `train` does to an image before the network sees it in evaluation."""
 
     def __init__(self, options):
-        self.side = int(options["img-size"])
+        size = options["img-size"]
+        self.height, self.width = map(int, size) if isinstance(size, list) else (int(size), int(size))
         self.in_chans = int(options["in-chans"])
         self.crop = options["eval-crop"]
         self.crop_pct = float(options["crop-pct"])
@@ -378,20 +391,21 @@ class Preprocessing:
     def geometry(self, width, height):
         """((width, height) to resize to, (left, top) of the window; below 0: black bars)."""
         if self.crop == "none":
-            return (self.side, self.side), (0, 0)
+            return (self.width, self.height), (0, 0)
         if self.crop == "letterbox":
-            size = self.side, self.side
-            if width > height:
-                size = self.side, max(1, round(height / width * self.side))
-            elif height > width:
-                size = max(1, round(width / height * self.side)), self.side
-            return size, (-round((self.side - size[0]) * 0.5), -round((self.side - size[1]) * 0.5))
-        least = int(self.side / self.crop_pct + 1e-9)
-        if width <= height:
-            size = least, least * height // width
+            if width / height > self.width / self.height:
+                size = self.width, max(1, round(height / width * self.width))
+            else:
+                size = max(1, round(width / height * self.height)), self.height
+            return size, (-round((self.width - size[0]) * 0.5), -round((self.height - size[1]) * 0.5))
+        wide, high = (int(side / self.crop_pct + 1e-9) for side in (self.width, self.height))
+        in_proportion = (lambda least, side, other: least * side // other) if wide == high else (
+            lambda least, side, other: round(least * side / other))
+        if width * high <= height * wide:
+            size = wide, in_proportion(wide, height, width)
         else:
-            size = least * width // height, least
-        return size, (round((size[0] - self.side) / 2), round((size[1] - self.side) / 2))
+            size = in_proportion(high, width, height), high
+        return size, (round((size[0] - self.width) / 2), round((size[1] - self.height) / 2))
 
     def normalised(self, samples):
         """samples [..., C, H, W] -> float32: bytes become numbers from 0 to 1 first, other numbers stay."""
@@ -408,18 +422,18 @@ class Preprocessing:
         return image.convert("L" if self.in_chans == 1 else "RGB")
 
     def pair(self, high, low):
-        """A frame in high and in low quality -> float32 [2 * C, side, side]: of both the same part."""
+        """A frame in high and in low quality -> float32 [2 * C, height, width]: of both the same part."""
         high = self.opened(high)
         return torch.cat([self(high), self(low, high.size)])
 
     def __call__(self, image, drawn_for=None):
-        """A path or a PIL image -> float32 [C, side, side]; `drawn_for`: the size of the image whose part it shows."""
+        """A path or a PIL image -> float32 [C, height, width]; `drawn_for`: the size of the image whose part it shows."""
         image = self.opened(image)
         size, (left, top) = self.geometry(*(drawn_for or image.size))
         if size != image.size:
             image = image.resize(size, self.filter)
-        image = image.crop((left, top, left + self.side, top + self.side))
-        pixels = np.asarray(image).reshape(self.side, self.side, self.in_chans)
+        image = image.crop((left, top, left + self.width, top + self.height))
+        pixels = np.asarray(image).reshape(self.height, self.width, self.in_chans)
         return self.normalised(torch.from_numpy(pixels.transpose(2, 0, 1).copy()))
 
 
@@ -471,7 +485,8 @@ class Run:
         self.views = record["input"].get("views", 1)
         self.temperature = record["predictions"].get("temperature", 1)
         self.threshold = record["predictions"].get("threshold", options["threshold"])  # one, or one per label
-        self.model = make_network(options["model"], self.pixels.in_chans, self.outputs(), self.pixels.side, options["width"],
+        size = self.pixels.height, self.pixels.width
+        self.model = make_network(options["model"], self.pixels.in_chans, self.outputs(), size, options["width"],
                                   options["backbone"], options["lstm-channels"])
         if str(options.get("same-padding", False)).lower() == "true":
             pad_as_tensorflow(self.model)

@@ -8,7 +8,7 @@
 
 namespace stoker::data {
 
-bool apply_named(const std::string& operation, const std::vector<double>& n, const SquareImage& image) {
+bool apply_named(const std::string& operation, const std::vector<double>& n, const PixelImage& image) {
   std::vector<uint8_t> copy(image.pixels, image.pixels + image.bytes());
   BlurScratch blur_scratch;
   const auto way = [&](size_t i) { return n.at(i) == 0 ? Interpolation::nearest : Interpolation::bilinear; };
@@ -35,16 +35,16 @@ bool apply_named(const std::string& operation, const std::vector<double>& n, con
   else if (operation == "quarters")
     turn_quarters(copy.data(), static_cast<int>(n.at(0)), image);
   else if (operation == "rotate")
-    move_pixels(copy.data(), rotation_map(n.at(0), image.side), way(1), image);
+    move_pixels(copy.data(), rotation_map(n.at(0), image.width, image.height), way(1), image);
   else if (operation == "vflip")
     flip_vertically(image);
   else if (operation == "affine") {  // degrees, right, down, scale, shear, interpolation
     const AffineMove move{n.at(0), n.at(3), n.at(4), static_cast<int>(n.at(1)), static_cast<int>(n.at(2))};
-    move_pixels(copy.data(), affine_map(move, image.side), way(5), image);
+    move_pixels(copy.data(), affine_map(move, image.width, image.height), way(5), image);
   } else if (operation == "perspective") {  // the corners' x and y, interpolation
     Corners corners;
     for (size_t i = 0; i < corners.size(); ++i) corners[i] = {n.at(2 * i), n.at(2 * i + 1)};
-    move_pixels(copy.data(), perspective_map(corners, image.side), way(8), image);
+    move_pixels(copy.data(), perspective_map(corners, image.width, image.height), way(8), image);
   } else if (operation == "blur")
     blur(image, static_cast<int>(n.at(0)), n.at(1), blur_scratch);
   else if (operation == "noise")
@@ -52,7 +52,7 @@ bool apply_named(const std::string& operation, const std::vector<double>& n, con
   else if (operation == "operation") {  // number, space, level, sign, interpolation
     const auto which = static_cast<ImageOperation>(static_cast<int>(n.at(0)));
     const auto space = static_cast<MagnitudeSpace>(static_cast<int>(n.at(1)));
-    const double magnitude = magnitude_of(which, space, static_cast<int>(n.at(2)), image.side);
+    const double magnitude = magnitude_of(which, space, static_cast<int>(n.at(2)), image.width, image.height);
     apply_operation(which, has_sign(which) ? n.at(3) * magnitude : magnitude, way(4), image, copy);
   } else
     return false;

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "data/transform/square_image.h"
+#include "data/transform/pixel_image.h"
 
 namespace stoker::data {
 
 /// False when there is no such operation. Interpolations are 0 (nearest) or 1 (bilinear).
-bool apply_named(const std::string& operation, const std::vector<double>& numbers, const SquareImage& image);
+bool apply_named(const std::string& operation, const std::vector<double>& numbers, const PixelImage& image);
 
 }  // namespace stoker::data

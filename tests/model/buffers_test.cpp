@@ -14,7 +14,7 @@ std::shared_ptr<ImageModel> resnet(bool joined) {
   ModelSpec spec;
   spec.name = "resnet18";
   spec.num_classes = 10;
-  spec.img_size = 32;
+  spec.img_size = {32, 32};
   const std::shared_ptr<ImageModel> model = make_model(spec);
   if (joined) join_buffers(*model);
   return model;

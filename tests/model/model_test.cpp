@@ -38,7 +38,7 @@ std::shared_ptr<ImageModel> eleven_class_model(const std::string& name) {
   ModelSpec spec;
   spec.name = name;
   spec.num_classes = 11;
-  spec.img_size = 32;
+  spec.img_size = {32, 32};
   spec.drop_rate = usual.drop_rate;
   spec.drop_path_rate = usual.drop_path_rate;
   return make_model(spec);
@@ -165,7 +165,7 @@ TEST(ModelTest, RefusesStochasticDepthWhereThereIsNone) {
 TEST(ModelTest, AVitIsMadeForOneImageSize) {
   ModelSpec spec;
   spec.name = "vit_s_16";
-  spec.img_size = 40;
+  spec.img_size = {40, 40};
   try {
     make_model(spec);
     FAIL() << "40 pixels were accepted";
@@ -173,6 +173,8 @@ TEST(ModelTest, AVitIsMadeForOneImageSize) {
     EXPECT_STREQ(error.what(), "vit_s_16 cuts images into patches of 16 pixels, but img-size is 40");
     EXPECT_EQ(error.hint(), "use --img-size 32");
   }
+  spec.img_size = {32, 48};
+  EXPECT_EQ(make_model(spec)->forward(torch::zeros({1, 3, 32, 48})).size(1), spec.num_classes);
 }
 
 TEST(ModelTest, StateListsParametersThenBuffersInRegistrationOrder) {

@@ -123,6 +123,11 @@ Spread spread_of(std::vector<double> values) {
   return {median, values.front(), values.back()};
 }
 
+core::Json json_of(const config::ImageSize& size) {
+  if (size.is_square()) return size.height;
+  return {{"height", size.height}, {"width", size.width}};
+}
+
 core::Json json_of(const Spread& spread) {
   return {{"median", spread.median}, {"lowest", spread.lowest}, {"highest", spread.highest}};
 }

@@ -103,7 +103,7 @@ BenchResult bench_ablate(const config::ResolvedOptions& options, const AblatedDa
   result.lines = {format("gain of each optimization: the rate without it, and how many times as fast training is with "
                          "it; {} rounds in "
                          "turn; {} batch {} at {} px on {}",
-                         effort.rounds, options.model.model, options.loader.batch_size, options.data.img_size,
+                         effort.rounds, options.model.model, options.loader.batch_size, config::image_size_text(options.data.img_size),
                          options.device.device),
                   table_line("as configured", "", result.images_per_second, nullptr)};
   core::Json parts = core::Json::array();
@@ -118,7 +118,7 @@ BenchResult bench_ablate(const config::ResolvedOptions& options, const AblatedDa
   result.figures = {{"images_per_second", json_of(result.images_per_second)},
                     {"model", options.model.model},
                     {"batch_size", options.loader.batch_size},
-                    {"img_size", options.data.img_size},
+                    {"img_size", json_of(options.data.img_size)},
                     {"device", options.device.device},
                     {"parts", parts}};
   return result;

@@ -146,7 +146,7 @@ BenchResult bench_loader(const config::ResolvedOptions& options, const std::shar
                     {"cores", cores},
                     {"num_workers", options.loader.num_workers},
                     {"batch_size", options.loader.batch_size},
-                    {"img_size", options.data.img_size},
+                    {"img_size", json_of(options.data.img_size)},
                     {"clip_frames", frames},
                     {"images", source->size()},
                     {"decode_efficiency_percent", efficiencies.empty() ? core::Json() : json_of(efficiency)},
@@ -158,7 +158,7 @@ BenchResult bench_loader(const config::ResolvedOptions& options, const std::shar
                     {"microseconds_per_sample", stages}};
   result.lines = {core::format("loader: {}, {:.1f} per core, {} workers on {} cores, batch {} at {} px",
                                text_of(result.images_per_second, unit + "/s"), rate / cores, options.loader.num_workers,
-                               cores, options.loader.batch_size, options.data.img_size)};
+                               cores, options.loader.batch_size, config::image_size_text(options.data.img_size))};
   if (efficiencies.empty()) {
     result.lines.push_back("decode efficiency: none, the data needs no decoding");
   } else {

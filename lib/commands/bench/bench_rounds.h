@@ -31,6 +31,8 @@ struct Spread {
 Spread spread_of(std::vector<double> values);
 /// {"median": ..., "lowest": ..., "highest": ...}
 core::Json json_of(const Spread& spread);
+/// A number for a square, else {"height": ..., "width": ...}.
+core::Json json_of(const config::ImageSize& size);
 /// "1234.5 images/s (1200.1 to 1250.0)"
 std::string text_of(const Spread& spread, const std::string& unit);
 

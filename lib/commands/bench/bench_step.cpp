@@ -25,9 +25,10 @@ int64_t frames_of(const config::ResolvedOptions& options) {
 
 /// Noise on the device, as the feed would hand it over.
 engine::ProbeSettings noise_of(const config::ResolvedOptions& options) {
-  const int64_t size = options.data.img_size, frames = frames_of(options);
+  const config::ImageSize size = options.data.img_size;
+  const int64_t frames = frames_of(options);
   engine::ProbeSettings settings;
-  settings.input = {options.data.in_chans, size, size};
+  settings.input = {options.data.in_chans, size.height, size.width};
   if (frames > 1) settings.input.insert(settings.input.begin(), frames);
   settings.num_classes = options.data.num_classes;
   settings.channels_last = options.precision.channels_last;
@@ -67,7 +68,7 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
   engine::Updater updater(updater_settings(options, precision), *task, learner, /*timer=*/nullptr, engine::alone(),
                           graphs.get());
   engine::RepeatedBatch batches(
-      engine::noise_batch(noise_of(options), options.loader.batch_size, options.data.img_size, device));
+      engine::noise_batch(noise_of(options), options.loader.batch_size, options.data.img_size.long_side(), device));
   engine::UpdateWindow window;
   window.batch_size = options.loader.batch_size;
   window.batch_count = options.train.accumulation_steps * options.train.replicas;
@@ -98,7 +99,7 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
                     {"batch_size", options.loader.batch_size},
                     {"accumulation_steps", options.train.accumulation_steps},
                     {"replicas", options.train.replicas},
-                    {"img_size", options.data.img_size},
+                    {"img_size", json_of(options.data.img_size)},
                     {"clip_frames", frames_of(options)},
                     {"device", options.device.device},
                     {"precision", precision_text(options, precision)},
@@ -107,7 +108,7 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
       options.train.replicas == 1 ? "" : core::format(" x {} replicas", options.train.replicas);
   result.lines.push_back(
       core::format("step: {} batch {} x {}{} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size,
-                   options.train.accumulation_steps, replicas, options.data.img_size, options.device.device,
+                   options.train.accumulation_steps, replicas, config::image_size_text(options.data.img_size), options.device.device,
                    precision_text(options, precision), text_of(result.images_per_second, "images/s"),
                    memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : ""));
   return result;

@@ -13,9 +13,9 @@
 
 namespace stoker::config {
 
-int64_t Preprocessing::resized_short_side() const {
+int64_t Preprocessing::enlarged(int64_t side) const {
   // The nudge keeps exact quotients, such as 224 / 0.875 = 256, from falling short by one rounding.
-  return static_cast<int64_t>(std::floor(static_cast<double>(std::min(height, width)) / crop_pct + 1e-9));
+  return static_cast<int64_t>(std::floor(static_cast<double>(side) / crop_pct + 1e-9));
 }
 
 Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::string> names,
@@ -28,8 +28,8 @@ Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::
   record.frames = fixed.frames;
   record.views = fixed.views;
   record.taken_as_is = fixed.height > 0;
-  record.height = record.taken_as_is ? fixed.height : data.img_size;
-  record.width = record.taken_as_is ? fixed.width : data.img_size;
+  record.height = record.taken_as_is ? fixed.height : data.img_size.height;
+  record.width = record.taken_as_is ? fixed.width : data.img_size.width;
   record.channels = record.taken_as_is ? fixed.channels : data.in_chans;
   record.element = record.taken_as_is ? fixed.element : "uint8";
   record.frame_sampling = data.frame_sampling;
@@ -87,13 +87,18 @@ std::string choice_name(const std::vector<std::pair<std::string, Value>>& names,
   return "";
 }
 
-const char* resize_rule(EvalCrop crop) {
-  switch (crop) {
+/// What is done before the crop, without its filter.
+core::Json resize_json(const Preprocessing& record) {
+  switch (record.crop) {
     case EvalCrop::none: break;
-    case EvalCrop::center: return "short-side";
-    case EvalCrop::letterbox: return "fit";
+    case EvalCrop::center:
+      if (record.height == record.width) {
+        return {{"rule", "short-side"}, {"short_side", record.enlarged(record.height)}};
+      }
+      return {{"rule", "cover"}, {"height", record.enlarged(record.height)}, {"width", record.enlarged(record.width)}};
+    case EvalCrop::letterbox: return {{"rule", "fit"}};
   }
-  return "squash";
+  return {{"rule", "squash"}};
 }
 
 /// Sets options through their rows, which check the ranges.
@@ -111,10 +116,9 @@ class Setter {
   }
   /// Decides how much memory a sample takes: where the run's options have it, the record has to agree.
   template <typename Field>
-  void set_size(const Field& field, int64_t size) {
+  void set_size(const Field& field, const std::string& text) {
     const Row& row = table_.row_of(field);
-    const std::string text = std::to_string(size),
-                      of_run = row.origin.kind == Origin::Kind::run ? row.render() : "auto";
+    const std::string of_run = row.origin.kind == Origin::Kind::run ? row.render() : "auto";
     if (of_run != "auto" && of_run != text) {
       throw core::Error(core::ErrorKind::data,
                         core::format("{}: {} is {} there, but {} in the config.yaml beside it", core::printable(path_),
@@ -155,15 +159,15 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
   Setter setter(path, configuration.table);
   setter.set_choice(options.data.task, task_choices(), record.task);
   if (!record.taken_as_is) {
-    setter.set_size(options.data.img_size, record.height);
-    setter.set_size(options.data.in_chans, record.channels);
+    setter.set_size(options.data.img_size, image_size_text({record.height, record.width}));
+    setter.set_size(options.data.in_chans, std::to_string(record.channels));
   }
-  setter.set_size(options.data.num_classes, record.num_classes);
+  setter.set_size(options.data.num_classes, std::to_string(record.num_classes));
   setter.set(options.data.input_range, record.input_range.empty() ? "full" : list_value_text(record.input_range));
   setter.set(options.data.mean, list_value_text(record.mean));
   setter.set(options.data.std, list_value_text(record.std));
   if (record.frames > 0 || record.views > 1) {
-    setter.set_size(options.data.clip_frames, std::max<int64_t>(1, record.frames));
+    setter.set_size(options.data.clip_frames, std::to_string(std::max<int64_t>(1, record.frames)));
   }
   setter.set(options.data.frame_sampling, (record.frame_sampling == FrameSampling::uniform ? "uniform," : "stride,") +
                                               std::to_string(record.frame_stride));
@@ -263,7 +267,6 @@ void read_input(const Json& json, const Reader& reader, Preprocessing& record) {
   record.channels = reader.positive(json, "channels");
   reader.expect(json, "channel_order", channel_order(record.channels));
   json.at("taken_as_is").get_to(record.taken_as_is);
-  if (!record.taken_as_is && record.height != record.width) reader.refuse("height and width differ");
   record.element =
       reader.choice<std::string>(json, "type", {{"uint8", "uint8"}, {"float16", "float16"}, {"float32", "float32"}});
   if (json.contains("views")) record.views = reader.positive(json, "views");
@@ -343,10 +346,9 @@ Json to_json(const Preprocessing& record) {
     input["frame_sampling"] = record.frame_sampling == FrameSampling::uniform ? "uniform" : "stride";
     input["frame_stride"] = record.frame_stride;
   }
-  Json resize = {{"rule", resize_rule(record.crop)},
-                 {"filter", choice_name(filters(), record.interpolation)},
-                 {"antialias", true}};
-  if (record.crop == EvalCrop::center) resize["short_side"] = record.resized_short_side();
+  Json resize = resize_json(record);
+  resize["filter"] = choice_name(filters(), record.interpolation);
+  resize["antialias"] = true;
   Json json = {{"format", "stoker-preprocess"},
                {"version", version_of(record)},
                {"task", task_name(record.task)},
@@ -375,10 +377,11 @@ Preprocessing preprocessing_from_json(const Json& json, const std::string& path)
     record.interpolation = reader.choice<Interpolation>(resize, "filter", filters());
     reader.expect(resize, "antialias", true);
     record.crop = reader.choice<EvalCrop>(json.at("crop"), "rule", crops());
-    reader.expect(resize, "rule", resize_rule(record.crop));
     json.at("crop").at("share").get_to(record.crop_pct);
     if (!(record.crop_pct > 0 && record.crop_pct <= 1)) reader.refuse("the share of the crop is not in (0, 1]");
-    if (resize.contains("short_side")) reader.expect(resize, "short_side", record.resized_short_side());
+    for (const auto& [key, value] : resize_json(record).items()) {
+      if (key == "rule" || resize.contains(key)) reader.expect(resize, key.c_str(), value);
+    }
     const Json& normalize = json.at("normalize");
     reader.expect(normalize, "divide_by", record.element == "uint8" ? 255 : 1);
     normalize.at("mean").get_to(record.mean);

@@ -44,8 +44,8 @@ struct Preprocessing {
   int64_t pose_bins = 66;
   double pose_range = 99;  ///< degrees
 
-  /// The short side of an image after resizing, before the centre crop: floor(side / crop_pct), as timm has it.
-  int64_t resized_short_side() const;
+  /// A side of an image after resizing, before the centre crop: floor(side / crop_pct), as timm has it.
+  int64_t enlarged(int64_t side) const;
 };
 
 /// The fixed part of the samples' shape; zeros: none.

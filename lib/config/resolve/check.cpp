@@ -239,11 +239,12 @@ void check_precision(const ResolvedOptions& options, bool cpu_computes_float16, 
 void check_shape(const ResolvedOptions& options, const DataFacts& data, RuleBook& rules) {
   rules.require(options.train.tta == TestTimeAugmentation::none,
                 "tta hflip is for images, but samples of HDF5 and multi-band files are not mirrored: set tta none");
+  const ImageSize given = {data.median_height, data.median_width}, size = options.data.img_size;
   rules.require(
-      options.data.img_size == data.median_height,
+      size == given || size == ImageSize{given.height, given.height},
       core::format(
           "img-size is {}, but samples of HDF5 and multi-band files are not resized; they are {} x {}: leave it out",
-          options.data.img_size, data.median_height, data.median_width));
+          image_size_text(size), given.height, given.width));
   rules.require(options.data.in_chans == data.channels,
                 core::format("in-chans is {}, but the samples have {}", options.data.in_chans, data.channels));
 }
@@ -312,9 +313,12 @@ std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const
     return rules.take();
   }
   check_fixed_size(options, data, rules);
-  rules.require(options.augment.gaussian_blur == 0 || options.augment.gaussian_blur_kernel < 2 * options.data.img_size,
+  rules.require(options.augment.gaussian_blur == 0 || options.augment.gaussian_blur_kernel < 2 * options.data.img_size.short_side(),
                 core::format("the kernel of gaussian-blur, {}, reaches beyond the mirrored border of {} pixels",
-                             options.augment.gaussian_blur_kernel, options.data.img_size));
+                             options.augment.gaussian_blur_kernel, options.data.img_size.short_side()));
+  rules.require(options.augment.rotate90 == 0 || options.data.img_size.is_square(),
+                core::format("rotate90 turns squares, but img-size is {}: set rotate90 0 or a square img-size",
+                             image_size_text(options.data.img_size)));
   return rules.take();
 }
 

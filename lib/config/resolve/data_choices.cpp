@@ -132,9 +132,10 @@ void leave_as_they_are(Draft& draft) {
 /// Fashion-MNIST in 10 epochs 85.7 %, without 86.3; 8,000 of CIFAR-10 in 12, in colour, 69.0, without 67.3.
 void choose_crops(Draft& draft) {
   constexpr int64_t kFewEpochs = 20;
-  const int64_t size = draft.options().data.img_size.value(), epochs = draft.options().train.epochs;
-  const bool small = size < kSmallImage;
-  const std::string reason = core::format("{} pixels", size);
+  const ImageSize image = draft.options().data.img_size.value();
+  const int64_t size = image.short_side(), epochs = draft.options().train.epochs;
+  const bool small = image.long_side() < kSmallImage;
+  const std::string reason = core::format("{} pixels", image_size_text(image));
   if (small && draft.options().data.in_chans.value() == 1 && epochs <= kFewEpochs) {
     draft.choose(draft.options().augment.train_crop, "center",
                  core::format("gray images of {}, at most {} epochs", reason, kFewEpochs));
@@ -226,7 +227,7 @@ int64_t images_per_update(const Options& o, int64_t train_images) {
 /// 56 % (scripts/bench/defaults_vs_recipes.py, docs/dev/performance-log.md).
 void choose_schedule(Draft& draft, const DataFacts& data) {
   const Options& o = draft.options();
-  const bool is_small = o.data.img_size.value() <= kSmallImage;
+  const bool is_small = o.data.img_size.value().long_side() <= kSmallImage;
   const bool can_cycle = o.optim.opt.value() == OptimizerKind::sgd && o.optim.momentum > 0;
   const bool has_own_shape = o.schedule.warmup_epochs > 0 || o.schedule.warmup_lr > 0 || o.schedule.min_lr > 0;
   const int64_t updates =

@@ -111,7 +111,7 @@ void choose_accumulation(Draft& draft, const BatchChoice& batch) {
 }
 
 void choose_val_batch_size(Draft& draft) {
-  const bool small = draft.options().data.img_size.value() < kSmallImage;
+  const bool small = draft.options().data.img_size.value().long_side() < kSmallImage;
   const int64_t batch_size = draft.options().loader.batch_size.value();
   const int64_t val_batch_size = small ? std::max<int64_t>(256, batch_size) : batch_size;
   draft.choose(draft.options().loader.val_batch_size, std::to_string(val_batch_size),
@@ -133,14 +133,14 @@ void choose_model(Draft& draft, const Facts& facts) {
     if (kept != o.model.model) draft.replace(o.model.model, kept, kAsInCheckpoint, ChoiceSource::checkpoint);
     return;
   }
-  const int64_t size = o.data.img_size.value();
+  const ImageSize size = o.data.img_size.value();
   if (!facts.data || facts.data->train_images == 0 || facts.data->has_fixed_size || facts.data->has_videos ||
-      size <= kSmallImage) {
+      size.long_side() <= kSmallImage) {
     return;
   }
-  const std::string photographs = core::format("photographs of {} pixels", size);
+  const std::string photographs = core::format("photographs of {} pixels", image_size_text(size));
   if (o.device.device.value() != "cpu") return draft.replace(o.model.model, "resnet18", photographs);
-  const double share = static_cast<double>(size * size) / (224.0 * 224.0);
+  const double share = static_cast<double>(size.height * size.width) / (224.0 * 224.0);
   const double work = kResNetWork * share * static_cast<double>(facts.data->train_images * o.train.epochs);
   const double hours = work / (kCpuSpeed * static_cast<double>(std::max(facts.machine.cpus, 1))) / 3600;
   const std::string reason =

@@ -130,6 +130,24 @@ Codec<int64_t> size_codec() {
   return codec;
 }
 
+Codec<ImageSize> image_size_codec(int64_t min, int64_t max) {
+  Codec<ImageSize> codec;
+  codec.parse = [min, max](const std::string& text, ImageSize& value) {
+    const std::vector<std::string> sides = split_words(text, ',');
+    if (sides.size() > 2) return shown(text) + " is not accepted; write N for a square, or HEIGHT,WIDTH";
+    ImageSize size;
+    std::string problem = read_integer(sides.front(), min, max, size.height);
+    if (problem.empty()) problem = read_integer(sides.back(), min, max, size.width);
+    if (problem.empty()) value = size;
+    return problem;
+  };
+  codec.render = [](const ImageSize& value) { return image_size_text(value); };
+  codec.placeholder = "N|HEIGHT,WIDTH";
+  codec.range = range_text(min, max);
+  codec.is_number = true;
+  return codec;
+}
+
 Codec<std::string> device_codec() {
   Codec<std::string> codec;
   codec.parse = [](const std::string& text, std::string& value) {

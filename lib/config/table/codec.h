@@ -36,6 +36,8 @@ Codec<Interval> interval_or_share_codec();  ///< 0.1e is a tenth of an epoch
 Codec<double> duration_codec();
 /// Bytes, written with a unit.
 Codec<int64_t> size_codec();
+/// "224" for a square, "96,320" for height and width, each within bounds.
+Codec<ImageSize> image_size_codec(int64_t min, int64_t max);
 /// cpu, cuda or cuda:N.
 Codec<std::string> device_codec();
 /// A number of processes, or the number of the GPU of each: "4", "0,2", and "2," for GPU 2 alone.

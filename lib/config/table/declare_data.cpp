@@ -132,12 +132,13 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
           "read them in place. Set it for data on slow network storage.")
       .per_process()
       .used_in_eval();
-  d.add("img-size", o.img_size, integer_codec(1, 8192))
+  d.add("img-size", o.img_size, image_size_codec(1, 8192))
+      .several()
       .alias({"imgsz", "image-size"})
       .unit("pixels")
       .help(
-          "The network sees img-size x img-size; auto uses the median size up to 64, else 224. Raise it for small "
-          "details; time and memory grow with its square.")
+          "The network sees squares of N pixels, or images of HEIGHT,WIDTH; auto uses the median size up to 64, else 224. "
+          "Raise it for small details; time and memory grow with its square.")
       .used_in_inference();
   d.add("in-chans", o.in_chans, integer_codec(1, 1024))
       .unit("channels")

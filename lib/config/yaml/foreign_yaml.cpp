@@ -205,13 +205,14 @@ class Rewriter {
       set("color-jitter", all + (share.empty() ? "" : ",p" + share), line);
     } else if (conversion == "input-size") {
       const auto& items = value.items;
-      if (value.kind != Kind::list || items.size() != 3 || items[1].text != items[2].text) {
-        return problem(line,
-                       "input_size: takes channels, height and width, with the same height and width: "
-                       "[3, 224, 224]");
+      if (value.kind != Kind::list || items.size() != 3) {
+        return problem(line, "input_size: takes channels, height and width: [3, 224, 224]");
       }
       if (text_of("in_chans").empty()) append_entry(out_, "in-chans", items[0]);
-      if (text_of("img_size").empty()) append_entry(out_, "img-size", items[1]);
+      if (text_of("img_size").empty()) {
+        const bool is_square = items[1].text == items[2].text;
+        set("img-size", items[1].text + (is_square ? "" : "," + items[2].text), line);
+      }
     } else if (conversion == "lr") {
       learning_rate(line);
     } else if (conversion == "model") {  // resnet18.a1_in1k is resnet18 with weights of that name

@@ -113,7 +113,7 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
   }
   if (plan_.augment.is_active()) {
     const StageTimer timer("augment", times.augment);
-    const SquareImage image{row, plan_.out_width(), plan_.channels()};
+    const PixelImage image{row, plan_.out_height(), plan_.out_width(), plan_.channels()};
     augment(plan_.augment, key, image, augment_scratch_);
   }
   return "";

@@ -24,7 +24,7 @@ double spaced(float low, float high, int level, int levels) {
 
 }  // namespace
 
-double magnitude_of(ImageOperation operation, MagnitudeSpace space, int level, int side) {
+double magnitude_of(ImageOperation operation, MagnitudeSpace space, int level, int width, int height) {
   const bool trivial = space == MagnitudeSpace::trivial_augment, mixes = space == MagnitudeSpace::aug_mix;
   const int levels = mixes ? kAugMixMagnitudes : kMagnitudes;
   const auto up_to = [&](float most) { return spaced(0, most, level, levels); };
@@ -33,6 +33,7 @@ double magnitude_of(ImageOperation operation, MagnitudeSpace space, int level, i
     case ImageOperation::shear_y: return up_to(trivial ? 0.99F : 0.3F);
     case ImageOperation::translate_x:
     case ImageOperation::translate_y: {
+      const int side = operation == ImageOperation::translate_x ? width : height;
       const double share = mixes ? 1.0 / 3.0 : 150.0 / 331.0;
       return up_to(trivial ? 32 : static_cast<float>(share * side));
     }
@@ -55,7 +56,7 @@ bool has_sign(ImageOperation operation) {
   return operation >= ImageOperation::shear_x && operation <= ImageOperation::sharpness;
 }
 
-void apply_operation(ImageOperation operation, double magnitude, Interpolation interpolation, const SquareImage& image,
+void apply_operation(ImageOperation operation, double magnitude, Interpolation interpolation, const PixelImage& image,
                      std::vector<uint8_t>& copy) {
   const auto move = [&](const AffineMap& map) {
     copy.assign(image.pixels, image.pixels + image.bytes());
@@ -67,7 +68,7 @@ void apply_operation(ImageOperation operation, double magnitude, Interpolation i
     case ImageOperation::shear_y: return move(shear_map(0, magnitude));
     case ImageOperation::translate_x: return move(shift_map(static_cast<int>(magnitude), 0));
     case ImageOperation::translate_y: return move(shift_map(0, static_cast<int>(magnitude)));
-    case ImageOperation::rotate: return move(rotation_map(magnitude, image.side));
+    case ImageOperation::rotate: return move(rotation_map(magnitude, image.width, image.height));
     case ImageOperation::brightness: return adjust_brightness(image, 1 + magnitude);
     case ImageOperation::color: return adjust_saturation(image, 1 + magnitude);
     case ImageOperation::contrast: return adjust_contrast(image, 1 + magnitude);
@@ -86,7 +87,7 @@ using core::RngPurpose;
 /// One image on its way through the chain.
 class AugmentedImage {
  public:
-  AugmentedImage(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch)
+  AugmentedImage(const AugmentPlan& plan, const SampleKey& key, const PixelImage& image, AugmentScratch& scratch)
       : plan_(plan), key_(key), image_(image), scratch_(scratch) {}
 
   void flip_at_random();
@@ -114,7 +115,7 @@ class AugmentedImage {
 
   const AugmentPlan& plan_;
   const SampleKey& key_;
-  const SquareImage& image_;
+  const PixelImage& image_;
   AugmentScratch& scratch_;
 };
 
@@ -137,36 +138,39 @@ void AugmentedImage::move_at_random() {
     degrees = stream(RngPurpose::rotation).uniform(-plan_.rotation_degrees, plan_.rotation_degrees);
   }
   if (!plan_.is_affine)
-    return move_pixels(copy_of_pixels(), rotation_map(degrees, image_.side), plan_.interpolation, image_);
+    return move_pixels(copy_of_pixels(), rotation_map(degrees, image_.width, image_.height), plan_.interpolation, image_);
   core::Rng rng = stream(RngPurpose::affine);
-  const double reach = plan_.shift * image_.side;
-  const auto pixels = [&] { return static_cast<int>(std::nearbyint(rng.uniform(-reach, reach))); };
+  const auto shift_of = [&](int side) {
+    const double reach = plan_.shift * side;
+    return static_cast<int>(std::nearbyint(rng.uniform(-reach, reach)));
+  };
   AffineMove move;
   move.degrees = degrees;
-  move.right = pixels();
-  move.down = pixels();
+  move.right = shift_of(image_.width);
+  move.down = shift_of(image_.height);
   move.scale = rng.uniform(plan_.scale_min, plan_.scale_max);
   move.shear = rng.uniform(-plan_.shear, plan_.shear);
-  move_pixels(copy_of_pixels(), affine_map(move, image_.side), plan_.interpolation, image_);
+  move_pixels(copy_of_pixels(), affine_map(move, image_.width, image_.height), plan_.interpolation, image_);
 }
 
 /// torchvision's RandomPerspective: each corner moves inwards.
 void AugmentedImage::view_at_random() {
   core::Rng rng = stream(RngPurpose::perspective);
   if (!rng.chance(plan_.perspective)) return;
-  const int reach = static_cast<int>(plan_.distortion * (image_.side / 2)) + 1, last = image_.side - 1;
-  const auto inwards = [&](bool from_end) -> double {
-    const int by = below(rng, reach);
-    return from_end ? last - by : by;
+  const auto inwards = [&](int side, bool from_end) -> double {
+    const int by = below(rng, static_cast<int>(plan_.distortion * (side / 2)) + 1);
+    return from_end ? side - 1 - by : by;
   };
   Corners corners;
-  for (size_t i = 0; i < corners.size(); ++i) corners[i] = {inwards(i == 1 || i == 2), inwards(i >= 2)};
-  const PerspectiveMap map = perspective_map(corners, image_.side);
+  for (size_t i = 0; i < corners.size(); ++i) {
+    corners[i] = {inwards(image_.width, i == 1 || i == 2), inwards(image_.height, i >= 2)};
+  }
+  const PerspectiveMap map = perspective_map(corners, image_.width, image_.height);
   if (map != PerspectiveMap{}) move_pixels(copy_of_pixels(), map, plan_.interpolation, image_);
 }
 
 void AugmentedImage::operate(MagnitudeSpace space, ImageOperation operation, int level, core::Rng& rng) {
-  double magnitude = magnitude_of(operation, space, level, image_.side);
+  double magnitude = magnitude_of(operation, space, level, image_.width, image_.height);
   if (has_sign(operation) && below(rng, 2) == 1) magnitude = -magnitude;
   apply_operation(operation, magnitude, plan_.interpolation, image_, scratch_.copy);
 }
@@ -227,7 +231,7 @@ void AugmentedImage::three_augment() {
   switch (below(rng, 3)) {
     case 0: return to_grayscale(image_);
     case 1: return solarize(image_, 128);
-    default: blur(image_, std::min(kKernel, 2 * image_.side - 1), rng.uniform(kLeast, kMost), scratch_.blur);
+    default: blur(image_, std::min(kKernel, 2 * image_.short_side() - 1), rng.uniform(kLeast, kMost), scratch_.blur);
   }
 }
 
@@ -287,9 +291,9 @@ void AugmentedImage::erase_at_random() {
     PixelBox box;
     box.height = static_cast<int>(std::nearbyint(std::sqrt(area * ratio)));
     box.width = static_cast<int>(std::nearbyint(std::sqrt(area / ratio)));
-    if (box.height >= image_.side || box.width >= image_.side) continue;
-    box.top = below(rng, image_.side - box.height + 1);
-    box.left = below(rng, image_.side - box.width + 1);
+    if (box.height >= image_.height || box.width >= image_.width) continue;
+    box.top = below(rng, image_.height - box.height + 1);
+    box.left = below(rng, image_.width - box.width + 1);
     erase(image_, box, plan_.erased_value);
     return;
   }
@@ -403,7 +407,7 @@ std::string chain_text(const AugmentPlan& plan) {
   return text;
 }
 
-void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch) {
+void augment(const AugmentPlan& plan, const SampleKey& key, const PixelImage& image, AugmentScratch& scratch) {
   AugmentedImage augmented(plan, key, image, scratch);
   if (plan.vflip > 0) augmented.flip_at_random();
   if (plan.rotate90 > 0) augmented.turn_quarters_at_random();

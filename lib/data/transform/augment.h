@@ -46,15 +46,15 @@ enum class MagnitudeSpace { rand_augment, trivial_augment, aug_mix };
 constexpr int kMagnitudes = 31;        ///< levels 0 to 30
 constexpr int kAugMixMagnitudes = 10;  ///< levels 0 to 9; torchvision's AugMix draws the lowest three
 
-/// The number that torchvision gives `operation` at `level` on images of `side` pixels; 0 where it takes
-/// none. Shears as tangents, translations in pixels, rotations in degrees, colours as factor - 1, posterize
+/// The number that torchvision gives `operation` at `level` on images of `width` x `height` pixels; 0
+/// where it takes none. Shears as tangents, translations in pixels, rotations in degrees, colours as factor - 1, posterize
 /// in bits, solarize as a threshold.
-double magnitude_of(ImageOperation operation, MagnitudeSpace space, int level, int side);
+double magnitude_of(ImageOperation operation, MagnitudeSpace space, int level, int width, int height);
 /// Whether the sign of the magnitude is drawn too.
 bool has_sign(ImageOperation operation);
 
 /// `copy` is scratch.
-void apply_operation(ImageOperation operation, double magnitude, Interpolation interpolation, const SquareImage& image,
+void apply_operation(ImageOperation operation, double magnitude, Interpolation interpolation, const PixelImage& image,
                      std::vector<uint8_t>& copy);
 
 /// The augmentations of an image, in order. Everything is off by default; fixed for a
@@ -67,7 +67,7 @@ struct AugmentPlan {
   int rand_augment_level = 0;       ///< 0 to 30
   config::AugmentPolicy policy = config::AugmentPolicy::none;
   bool is_affine = false;
-  double shift = 0, scale_min = 1, scale_max = 1;       ///< shift: share of the side
+  double shift = 0, scale_min = 1, scale_max = 1;       ///< shift: share of width and height
   double shear = 0;                                     ///< degrees either way
   double perspective = 0;                               ///< probability
   double distortion = 0;                                ///< share of half the side that a corner moves by at most
@@ -109,7 +109,7 @@ struct AugmentScratch {
 
 /// Changes the image in place. The order of operations, and of draws within each, is part of the format of a
 /// run.
-void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch);
+void augment(const AugmentPlan& plan, const SampleKey& key, const PixelImage& image, AugmentScratch& scratch);
 
 // Bands of frequency and segments of time that are blanked in a spectrogram: Park et al. 2019, "SpecAugment:
 // A Simple Data Augmentation Method for Automatic Speech Recognition" (arXiv 1904.08779), without time

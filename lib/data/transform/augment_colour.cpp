@@ -35,13 +35,13 @@ inline __attribute__((always_inline)) void saturate_body(uint8_t* pixels, int64_
   }
 }
 
-void look_up(const SquareImage& image, const ByteTable& table) {
+void look_up(const PixelImage& image, const ByteTable& table) {
   uint8_t* const pixels = image.pixels;  // by value: bytes may alias the struct
   const int64_t bytes = image.bytes();
   for (int64_t i = 0; i < bytes; ++i) pixels[i] = table[pixels[i]];
 }
 
-void look_up_channel(const SquareImage& image, int channel, const ByteTable& table) {
+void look_up_channel(const PixelImage& image, int channel, const ByteTable& table) {
   for (int64_t i = channel; i < image.bytes(); i += image.channels) image.pixels[i] = table[image.pixels[i]];
 }
 
@@ -53,7 +53,7 @@ ByteTable blend_table(double degenerate, double factor) {
   return table;
 }
 
-int64_t luma_sum(const SquareImage& image) {
+int64_t luma_sum(const PixelImage& image) {
   int64_t sum = 0;
   const uint8_t* const p = image.pixels;
   for (int64_t i = 0; i < image.area(); ++i) {
@@ -62,7 +62,7 @@ int64_t luma_sum(const SquareImage& image) {
   return sum;
 }
 
-Histogram channel_histogram(const SquareImage& image, int channel) {
+Histogram channel_histogram(const PixelImage& image, int channel) {
   Histogram counts{};
   for (int64_t i = channel; i < image.bytes(); i += image.channels) ++counts[image.pixels[i]];
   return counts;
@@ -75,14 +75,14 @@ void blend_bytes(const uint8_t* degenerate, uint8_t* original, int64_t bytes, do
   kernels::call_at_widest([=]() STOKER_INLINED { blend_bytes_body(degenerate, original, bytes, by); });
 }
 
-void adjust_brightness(const SquareImage& image, double factor) { look_up(image, blend_table(0, factor)); }
+void adjust_brightness(const PixelImage& image, double factor) { look_up(image, blend_table(0, factor)); }
 
-void adjust_contrast(const SquareImage& image, double factor) {
+void adjust_contrast(const PixelImage& image, double factor) {
   const int64_t mean = (2 * luma_sum(image) + image.area()) / (2 * image.area());  // halves up
   look_up(image, blend_table(static_cast<double>(mean), factor));
 }
 
-void adjust_saturation(const SquareImage& image, double factor) {
+void adjust_saturation(const PixelImage& image, double factor) {
   if (image.channels == 1) return;
   uint8_t* const pixels = image.pixels;
   const int64_t area = image.area();
@@ -90,7 +90,7 @@ void adjust_saturation(const SquareImage& image, double factor) {
   kernels::call_at_widest([=]() STOKER_INLINED { saturate_body(pixels, area, by); });
 }
 
-void to_grayscale(const SquareImage& image) {
+void to_grayscale(const PixelImage& image) {
   if (image.channels == 1) return;
   for (int64_t i = 0; i < image.area(); ++i) {
     uint8_t* const pixel = image.pixels + 3 * i;
@@ -99,14 +99,14 @@ void to_grayscale(const SquareImage& image) {
   }
 }
 
-void posterize(const SquareImage& image, int bits) {
+void posterize(const PixelImage& image, int bits) {
   const auto mask = static_cast<uint8_t>(0xFF << (8 - bits));
   uint8_t* const pixels = image.pixels;
   const int64_t bytes = image.bytes();
   for (int64_t i = 0; i < bytes; ++i) pixels[i] &= mask;
 }
 
-void solarize(const SquareImage& image, double threshold) {
+void solarize(const PixelImage& image, double threshold) {
   ByteTable table;
   for (size_t v = 0; v < 256; ++v) {
     table[v] = static_cast<uint8_t>(static_cast<double>(v) < threshold ? v : 255 - v);
@@ -114,7 +114,7 @@ void solarize(const SquareImage& image, double threshold) {
   look_up(image, table);
 }
 
-void stretch_contrast(const SquareImage& image) {
+void stretch_contrast(const PixelImage& image) {
   for (int channel = 0; channel < image.channels; ++channel) {
     const Histogram counts = channel_histogram(image, channel);
     int low = 0, high = 255;
@@ -130,7 +130,7 @@ void stretch_contrast(const SquareImage& image) {
   }
 }
 
-void equalize_histogram(const SquareImage& image) {
+void equalize_histogram(const PixelImage& image) {
   for (int channel = 0; channel < image.channels; ++channel) {
     const Histogram counts = channel_histogram(image, channel);
     int last = 255;
@@ -223,7 +223,7 @@ inline SortedPixel sorted_pixel(int red, int green, int blue) {
 
 }  // namespace
 
-void adjust_hue(const SquareImage& image, double turn) {
+void adjust_hue(const PixelImage& image, double turn) {
   if (image.channels == 1) return;
   // Which channel gets the largest value, the middle one and the smallest one in each sextant.
   constexpr int kLargest[] = {0, 1, 1, 2, 2, 0}, kMiddle[] = {1, 0, 2, 1, 0, 2}, kSmallest[] = {2, 2, 0, 0, 1, 1};

@@ -86,13 +86,13 @@ int mirrored(int i, int side) {
 }
 
 /// One row with `reach` mirrored pixels on each side.
-void pad_row(const uint8_t* row, const SquareImage& image, int reach, uint8_t* out) {
+void pad_row(const uint8_t* row, const PixelImage& image, int reach, uint8_t* out) {
   const int channels = image.channels;
   std::memcpy(out + int64_t{reach} * channels, row, static_cast<size_t>(image.row_bytes()));
   for (int k = 1; k <= reach; ++k) {
-    const int before = mirrored(-k, image.side), after = mirrored(image.side - 1 + k, image.side);
+    const int before = mirrored(-k, image.width), after = mirrored(image.width - 1 + k, image.width);
     std::memcpy(out + int64_t{reach - k} * channels, row + int64_t{before} * channels, static_cast<size_t>(channels));
-    std::memcpy(out + int64_t{reach + image.side - 1 + k} * channels, row + int64_t{after} * channels,
+    std::memcpy(out + int64_t{reach + image.width - 1 + k} * channels, row + int64_t{after} * channels,
                 static_cast<size_t>(channels));
   }
 }
@@ -107,17 +107,17 @@ inline uint64_t mixed_bits(uint64_t z) {
 
 }  // namespace
 
-void adjust_sharpness(const SquareImage& image, double factor, std::vector<uint8_t>& smooth) {
+void adjust_sharpness(const PixelImage& image, double factor, std::vector<uint8_t>& smooth) {
   smooth.assign(image.pixels, image.pixels + image.bytes());  // the border stays as it is
   const int64_t row = image.row_bytes();
-  for (int64_t y = 1; y + 1 < image.side; ++y) {
+  for (int64_t y = 1; y + 1 < image.height; ++y) {
     const uint8_t* const in = image.pixels + y * row;
     smooth_row(in - row, in, in + row, row, image.channels, smooth.data() + y * row);
   }
   blend_bytes(smooth.data(), image.pixels, image.bytes(), factor);
 }
 
-void blur(const SquareImage& image, int kernel, double sigma, BlurScratch& scratch) {
+void blur(const PixelImage& image, int kernel, double sigma, BlurScratch& scratch) {
   blur_weights(kernel, sigma, scratch.weights);
   const int reach = static_cast<int>(scratch.weights.size()) - 1;
   const int64_t row = image.row_bytes();
@@ -125,16 +125,16 @@ void blur(const SquareImage& image, int kernel, double sigma, BlurScratch& scrat
   scratch.narrowed.resize(static_cast<size_t>(image.bytes()));
   const std::vector<uint32_t>* const weights = &scratch.weights;
   const int channels = image.channels;
-  for (int64_t y = 0; y < image.side; ++y) {
+  for (int64_t y = 0; y < image.height; ++y) {
     pad_row(image.pixels + y * row, image, reach, scratch.padded.data());
     const uint8_t* const padded = scratch.padded.data() + int64_t{reach} * channels;
     uint16_t* const narrowed = scratch.narrowed.data() + y * row;
     kernels::call_at_widest([=]() STOKER_INLINED { narrow_body(padded, *weights, row, channels, narrowed); });
   }
   scratch.rows.resize(static_cast<size_t>(2 * reach + 1));
-  for (int y = 0; y < image.side; ++y) {
+  for (int y = 0; y < image.height; ++y) {
     for (int k = -reach; k <= reach; ++k) {
-      scratch.rows[static_cast<size_t>(k + reach)] = scratch.narrowed.data() + mirrored(y + k, image.side) * row;
+      scratch.rows[static_cast<size_t>(k + reach)] = scratch.narrowed.data() + mirrored(y + k, image.height) * row;
     }
     const uint16_t* const* const rows = scratch.rows.data() + reach;
     uint8_t* const out = image.pixels + y * row;
@@ -156,7 +156,7 @@ NoiseTable make_noise_table(double sigma) {
   return table;
 }
 
-void add_noise(const SquareImage& image, const NoiseTable& table, uint64_t key) {
+void add_noise(const PixelImage& image, const NoiseTable& table, uint64_t key) {
   constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
   const int64_t bytes = image.bytes();
   for (int64_t i = 0; i < bytes; i += 4) {
@@ -167,7 +167,7 @@ void add_noise(const SquareImage& image, const NoiseTable& table, uint64_t key) 
   }
 }
 
-void erase(const SquareImage& image, const PixelBox& box, const std::array<uint8_t, 3>& value) {
+void erase(const PixelImage& image, const PixelBox& box, const std::array<uint8_t, 3>& value) {
   for (int y = box.top; y < box.top + box.height; ++y) {
     uint8_t* out = image.pixels + y * image.row_bytes() + int64_t{box.left} * image.channels;
     for (int x = 0; x < box.width; ++x) {

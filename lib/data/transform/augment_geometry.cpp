@@ -28,18 +28,18 @@ struct FixedMap {
 };
 
 template <int kChannels>
-void move_nearest(const uint8_t* source, const AffineMap& map, const SquareImage& image) {
+void move_nearest(const uint8_t* source, const AffineMap& map, const PixelImage& image) {
   constexpr int kBits = 16;  // Pillow's
   const FixedMap fixed(map, kBits);
-  const auto side = static_cast<uint64_t>(image.side);
+  const auto width = static_cast<uint64_t>(image.width), height = static_cast<uint64_t>(image.height);
   uint8_t* out = image.pixels;
-  for (int64_t row = 0; row < image.side; ++row) {
+  for (int64_t row = 0; row < image.height; ++row) {
     int64_t x = fixed.first_x + row * fixed.down_x, y = fixed.first_y + row * fixed.down_y;
-    for (int column = 0; column < image.side; ++column, out += kChannels) {
+    for (int column = 0; column < image.width; ++column, out += kChannels) {
       // Negative positions become huge ones.
       const auto at_x = static_cast<uint64_t>(x >> kBits), at_y = static_cast<uint64_t>(y >> kBits);
-      const bool inside = at_x < side && at_y < side;
-      const uint8_t* const pixel = source + (inside ? (at_y * side + at_x) * kChannels : 0);
+      const bool inside = at_x < width && at_y < height;
+      const uint8_t* const pixel = source + (inside ? (at_y * width + at_x) * kChannels : 0);
       for (int c = 0; c < kChannels; ++c) out[c] = inside ? pixel[c] : 0;
       x += fixed.right_x;
       y += fixed.right_y;
@@ -48,17 +48,18 @@ void move_nearest(const uint8_t* source, const AffineMap& map, const SquareImage
 }
 
 template <int kChannels>
-void move_bilinear(const uint8_t* source, const AffineMap& map, const SquareImage& image) {
+void move_bilinear(const uint8_t* source, const AffineMap& map, const PixelImage& image) {
   constexpr int kBits = 32, kWeightBits = 11;
   constexpr int32_t kOne = 1 << kWeightBits;
   constexpr int64_t kHalfPixel = int64_t{1} << (kBits - 1);
   const FixedMap fixed(map, kBits);
-  const int64_t end = int64_t{image.side} << kBits, last = image.side - 1;
+  const int64_t end_x = int64_t{image.width} << kBits, end_y = int64_t{image.height} << kBits;
+  const int64_t last_column = image.width - 1, last_row = image.height - 1;
   uint8_t* out = image.pixels;
-  for (int64_t row = 0; row < image.side; ++row) {
+  for (int64_t row = 0; row < image.height; ++row) {
     int64_t x = fixed.first_x + row * fixed.down_x, y = fixed.first_y + row * fixed.down_y;
-    for (int column = 0; column < image.side; ++column, out += kChannels, x += fixed.right_x, y += fixed.right_y) {
-      if (x < 0 || x >= end || y < 0 || y >= end) {
+    for (int column = 0; column < image.width; ++column, out += kChannels, x += fixed.right_x, y += fixed.right_y) {
+      if (x < 0 || x >= end_x || y < 0 || y >= end_y) {
         std::fill_n(out, kChannels, uint8_t{0});
         continue;
       }
@@ -66,9 +67,10 @@ void move_bilinear(const uint8_t* source, const AffineMap& map, const SquareImag
       const int64_t left = centre_x >> kBits, top = centre_y >> kBits;  // from -1 on
       const auto weight_x = static_cast<int32_t>(centre_x >> (kBits - kWeightBits) & (kOne - 1));
       const auto weight_y = static_cast<int32_t>(centre_y >> (kBits - kWeightBits) & (kOne - 1));
-      const int64_t column0 = std::max<int64_t>(left, 0) * kChannels, column1 = std::min(left + 1, last) * kChannels;
+      const int64_t column0 = std::max<int64_t>(left, 0) * kChannels;
+      const int64_t column1 = std::min(left + 1, last_column) * kChannels;
       const uint8_t* const row0 = source + std::max<int64_t>(top, 0) * image.row_bytes();
-      const uint8_t* const row1 = source + std::min(top + 1, last) * image.row_bytes();
+      const uint8_t* const row1 = source + std::min(top + 1, last_row) * image.row_bytes();
       for (int c = 0; c < kChannels; ++c) {
         const int32_t upper = row0[column0 + c] * (kOne - weight_x) + row0[column1 + c] * weight_x;
         const int32_t lower = row1[column0 + c] * (kOne - weight_x) + row1[column1 + c] * weight_x;
@@ -80,15 +82,15 @@ void move_bilinear(const uint8_t* source, const AffineMap& map, const SquareImag
 
 /// One pixel of Pillow's perspective transform from a position that lies in the image.
 template <int kChannels>
-void interpolate(const uint8_t* source, double x, double y, const SquareImage& image, uint8_t* out) {
+void interpolate(const uint8_t* source, double x, double y, const PixelImage& image, uint8_t* out) {
   const double left = std::floor(x - 0.5), top = std::floor(y - 0.5);
   const double right_share = x - 0.5 - left, lower_share = y - 0.5 - top;
-  const auto clipped = [&](double position) {
-    return std::clamp<int64_t>(static_cast<int64_t>(position), 0, image.side - 1);
+  const auto clipped = [](double position, int size) {
+    return std::clamp<int64_t>(static_cast<int64_t>(position), 0, size - 1);
   };
-  const int64_t column0 = clipped(left) * kChannels, column1 = clipped(left + 1) * kChannels;
-  const uint8_t* const row0 = source + clipped(top) * image.row_bytes();
-  const uint8_t* const row1 = source + clipped(top + 1) * image.row_bytes();
+  const int64_t column0 = clipped(left, image.width) * kChannels, column1 = clipped(left + 1, image.width) * kChannels;
+  const uint8_t* const row0 = source + clipped(top, image.height) * image.row_bytes();
+  const uint8_t* const row1 = source + clipped(top + 1, image.height) * image.row_bytes();
   for (int c = 0; c < kChannels; ++c) {
     const double upper = row0[column0 + c] + (row0[column1 + c] - row0[column0 + c]) * right_share;
     const double lower = row1[column0 + c] + (row1[column1 + c] - row1[column0 + c]) * right_share;
@@ -98,14 +100,14 @@ void interpolate(const uint8_t* source, double x, double y, const SquareImage& i
 
 template <int kChannels>
 void move_perspective(const uint8_t* source, const PerspectiveMap& map, Interpolation interpolation,
-                      const SquareImage& image) {
+                      const PixelImage& image) {
   uint8_t* out = image.pixels;
-  for (int row = 0; row < image.side; ++row) {
-    for (int column = 0; column < image.side; ++column, out += kChannels) {
+  for (int row = 0; row < image.height; ++row) {
+    for (int column = 0; column < image.width; ++column, out += kChannels) {
       const double x = column + 0.5, y = row + 0.5, depth = map[6] * x + map[7] * y + 1;
       const double from_x = (map[0] * x + map[1] * y + map[2]) / depth;
       const double from_y = (map[3] * x + map[4] * y + map[5]) / depth;
-      if (!(from_x >= 0 && from_x < image.side && from_y >= 0 && from_y < image.side)) {
+      if (!(from_x >= 0 && from_x < image.width && from_y >= 0 && from_y < image.height)) {
         std::fill_n(out, kChannels, uint8_t{0});
       } else if (interpolation == Interpolation::bilinear) {
         interpolate<kChannels>(source, from_x, from_y, image, out);
@@ -120,22 +122,23 @@ void move_perspective(const uint8_t* source, const PerspectiveMap& map, Interpol
 
 }  // namespace
 
-AffineMap affine_map(const AffineMove& move, int side) {
+AffineMap affine_map(const AffineMove& move, int width, int height) {
   constexpr double kRadians = 3.14159265358979323846 / 180;
-  const double turn = -move.degrees * kRadians, shear = move.shear * kRadians, centre = side * 0.5;
+  const double turn = -move.degrees * kRadians, shear = move.shear * kRadians;
+  const double centre_x = width * 0.5, centre_y = height * 0.5;
   // torchvision's _get_inverse_affine_matrix without a shear of columns: the inverse of turn, shear, scale.
   const double a = std::cos(turn), b = -std::cos(turn) * std::tan(shear) - std::sin(turn);
   const double c = std::sin(turn), d = -std::sin(turn) * std::tan(shear) + std::cos(turn);
   AffineMap map = {d / move.scale, -b / move.scale, 0, -c / move.scale, a / move.scale, 0};
-  map[2] = map[0] * (-centre - move.right) + map[1] * (-centre - move.down) + centre;
-  map[5] = map[3] * (-centre - move.right) + map[4] * (-centre - move.down) + centre;
+  map[2] = map[0] * (-centre_x - move.right) + map[1] * (-centre_y - move.down) + centre_x;
+  map[5] = map[3] * (-centre_x - move.right) + map[4] * (-centre_y - move.down) + centre_y;
   return map;
 }
 
-PerspectiveMap perspective_map(const Corners& corners, int side) {
+PerspectiveMap perspective_map(const Corners& corners, int width, int height) {
   constexpr int kUnknowns = 8;
-  const double last = side - 1;
-  const Corners source = {{{0, 0}, {last, 0}, {last, last}, {0, last}}};
+  const double right = width - 1, bottom = height - 1;
+  const Corners source = {{{0, 0}, {right, 0}, {right, bottom}, {0, bottom}}};
   // Each corner gives two rows: its source's x and y, linear in the unknowns.
   std::array<std::array<double, kUnknowns + 1>, kUnknowns> rows{};
   for (size_t i = 0; i < source.size(); ++i) {
@@ -161,14 +164,14 @@ PerspectiveMap perspective_map(const Corners& corners, int side) {
   return map;
 }
 
-AffineMap rotation_map(double degrees, int side) {
+AffineMap rotation_map(double degrees, int width, int height) {
   constexpr double kPi = 3.14159265358979323846;
-  const double radians = -degrees * (kPi / 180), centre = side / 2.0;
+  const double radians = -degrees * (kPi / 180), centre_x = width / 2.0, centre_y = height / 2.0;
   // Whole quarters stay exact: 1e-15 is where Pillow rounds.
   const auto rounded = [](double value) { return std::nearbyint(value * 1e15) / 1e15; };
   const double cosine = rounded(std::cos(radians)), sine = rounded(std::sin(radians));
-  return {cosine, sine,   -cosine * centre - sine * centre + centre,
-          -sine,  cosine, sine * centre - cosine * centre + centre};
+  return {cosine, sine,   -cosine * centre_x - sine * centre_y + centre_x,
+          -sine,  cosine, sine * centre_x - cosine * centre_y + centre_y};
 }
 
 AffineMap shear_map(double x, double y) { return {1, x, 0, y, 1, 0}; }
@@ -177,7 +180,7 @@ AffineMap shift_map(int right, int down) {
   return {1, 0, -static_cast<double>(right), 0, 1, -static_cast<double>(down)};
 }
 
-void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation interpolation, const SquareImage& image) {
+void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation interpolation, const PixelImage& image) {
   if (interpolation == Interpolation::nearest) {
     image.channels == 3 ? move_nearest<3>(source, map, image) : move_nearest<1>(source, map, image);
   } else {
@@ -186,29 +189,32 @@ void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation inte
 }
 
 void move_pixels(const uint8_t* source, const PerspectiveMap& map, Interpolation interpolation,
-                 const SquareImage& image) {
+                 const PixelImage& image) {
   image.channels == 3 ? move_perspective<3>(source, map, interpolation, image)
                       : move_perspective<1>(source, map, interpolation, image);
 }
 
-void flip_vertically(const SquareImage& image) {
+void flip_vertically(const PixelImage& image) {
   const int64_t row = image.row_bytes();
-  for (int y = 0; y < image.side / 2; ++y) {
+  for (int y = 0; y < image.height / 2; ++y) {
     uint8_t* const upper = image.pixels + y * row;
-    std::swap_ranges(upper, upper + row, image.pixels + (image.side - 1 - y) * row);
+    std::swap_ranges(upper, upper + row, image.pixels + (image.height - 1 - y) * row);
   }
 }
 
-void turn_quarters(const uint8_t* source, int turns, const SquareImage& image) {
-  const int64_t last = image.side - 1, pixel = image.channels, row = image.row_bytes();
+void turn_quarters(const uint8_t* source, int turns, const PixelImage& image) {
+  const int64_t last_column = image.width - 1, last_row = image.height - 1;
+  const int64_t pixel = image.channels, row = image.row_bytes();
   // Where output pixel (0, 0) comes from, and how far a step to the right and a step down lead.
-  const int64_t first = turns == 1 ? last * pixel : turns == 2 ? last * (row + pixel) : last * row;
+  const int64_t first = turns == 1   ? last_column * pixel
+                        : turns == 2 ? last_row * row + last_column * pixel
+                                     : last_row * row;
   const int64_t right = turns == 1 ? row : turns == 2 ? -pixel : -row;
   const int64_t down = turns == 1 ? -pixel : turns == 2 ? -row : pixel;
   uint8_t* out = image.pixels;
-  for (int64_t y = 0; y < image.side; ++y) {
+  for (int64_t y = 0; y < image.height; ++y) {
     const uint8_t* in = source + first + y * down;
-    for (int64_t x = 0; x < image.side; ++x, in += right) {
+    for (int64_t x = 0; x < image.width; ++x, in += right) {
       for (int c = 0; c < image.channels; ++c) *out++ = in[c];
     }
   }

@@ -68,7 +68,8 @@ SampleGeometry padded_box(const TransformPlan& plan, int source_width, int sourc
 }
 
 /// torchvision Resize(short side) and CenterCrop; the short side is floor(side / crop_pct) as timm has it. An output
-/// that is not square lies within the smallest resized image that covers it, so enlarged.
+/// that is not square lies within the smallest resized image that covers it, so enlarged: timm's ResizeKeepRatio, which
+/// rounds the longer side to the nearest, not down.
 SampleGeometry centre_window(const TransformPlan& plan, int source_width, int source_height) {
   SampleGeometry geometry = whole_source(plan, source_width, source_height);
   // The nudge keeps exact quotients, such as 224 / 0.875 = 256, from falling short by one rounding.
@@ -76,8 +77,13 @@ SampleGeometry centre_window(const TransformPlan& plan, int source_width, int so
   const int64_t least_width = enlarged(plan.out_width()), least_height = enlarged(plan.out_height());
   const int64_t width = source_width, height = source_height;
   const bool is_narrow = width * least_height <= height * least_width;
-  geometry.resize_width = static_cast<int>(is_narrow ? least_width : least_height * width / height);
-  geometry.resize_height = static_cast<int>(is_narrow ? least_width * height / width : least_height);
+  const auto in_proportion = [&](int64_t least, int64_t side, int64_t other) {
+    const bool is_square = plan.out_width() == plan.out_height();
+    return is_square ? static_cast<int>(least * side / other)
+                     : rounded_even(static_cast<double>(least * side) / static_cast<double>(other));
+  };
+  geometry.resize_width = is_narrow ? static_cast<int>(least_width) : in_proportion(least_height, width, height);
+  geometry.resize_height = is_narrow ? in_proportion(least_width, height, width) : static_cast<int>(least_height);
   geometry.crop_left = rounded_even((geometry.resize_width - plan.out_width()) / 2.0);
   geometry.crop_top = rounded_even((geometry.resize_height - plan.out_height()) / 2.0);
   return geometry;
@@ -203,7 +209,7 @@ TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
     add_masks();
     return plan;
   }
-  plan.shape = square_shape(data.img_size, data.in_chans);
+  plan.shape = image_shape(data.img_size.height, data.img_size.width, data.in_chans);
   plan.shape.frames = fixed.frames;
   plan.shape.views = fixed.views;
   plan.eval_crop = augment.eval_crop;

@@ -55,7 +55,7 @@ struct SampleGeometry {
 };
 
 /// `fixed`: what the source fixes of its samples' shape; where that is a size, samples are not resized. Otherwise
-/// they become square images of bytes, img_size x img_size x in_chans.
+/// they become images of bytes of img_size with in_chans channels.
 TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
                                   const config::ResolvedAugmentOptions& augment, bool training,
                                   const SampleShape& fixed = {});

@@ -167,18 +167,18 @@ std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& 
 /// cause. Larger images always fit. What HDF5 files hold has its own shape.
 void require_images_large_enough(model::ImageModel& model, const config::ResolvedOptions& options) {
   constexpr int64_t kSideOfSmallImages = 64;  // pixels
-  const int64_t side = options.data.img_size;
-  if (side > kSideOfSmallImages || model::takes_clips(options.model.model)) return;
+  const config::ImageSize size = options.data.img_size;
+  if (size.short_side() > kSideOfSmallImages || model::takes_clips(options.model.model)) return;
   if (options.data.dataset == config::DatasetType::hdf5) return;
   const torch::NoGradGuard no_gradients;
   model.eval();
   try {
     const engine::WithoutOnednn only_shapes;
-    model.forward(torch::zeros({1, options.data.in_chans, side, side}));
+    model.forward(torch::zeros({1, options.data.in_chans, size.height, size.width}));
   } catch (const c10::Error& error) {
     if (engine::is_out_of_memory(error)) throw;
     throw core::Error(core::ErrorKind::config,
-                      core::format("{} cannot take images of {} x {} pixels: {}", options.model.model, side, side,
+                      core::format("{} cannot take images of {} x {} pixels: {}", options.model.model, size.height, size.width,
                                    engine::short_text_of(error)),
                       "choose a larger --img-size, or another --model");
   }

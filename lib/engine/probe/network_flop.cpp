@@ -106,7 +106,8 @@ NetworkFlop network_flop(Learner& learner, const ProbeSettings& settings) {
     const Counting counting(flop);
     learner.model->forward(batch.images);
   }
-  const double areas = static_cast<double>(side * side) / static_cast<double>(tried * tried);
+  const int64_t area = settings.input.end()[-1] * settings.input.end()[-2];
+  const double areas = tried == side ? 1 : static_cast<double>(area) / static_cast<double>(tried * tried);
   return {flop.forward * areas, flop.grouped * areas, flop.products * areas, flop.training * areas};
 }
 

@@ -96,15 +96,15 @@ class VitBlock : public torch::nn::Module {
 class VisionTransformer : public ImageModel {
  public:
   VisionTransformer(const VitShape& shape, const ModelSpec& spec)
-      : img_size_(spec.img_size), drop_rate_(spec.drop_rate) {
+      : size_(spec.img_size), patch_(shape.patch), drop_rate_(spec.drop_rate) {
     class_token_ = register_parameter("class_token", torch::zeros({1, 1, shape.width}));
     patches_ = register_module(
         "conv_proj",
         torch::nn::Conv2d(torch::nn::Conv2dOptions(spec.in_chans, shape.width, shape.patch).stride(shape.patch)));
-    const int64_t side = img_size_ / shape.patch;
+    const auto [rows, columns] = VisionTransformer::position_grid();
     const auto encoder = register_module("encoder", std::make_shared<torch::nn::Module>());
     positions_ =
-        encoder->register_parameter("pos_embedding", torch::empty({1, side * side + 1, shape.width}).normal_(0, 0.02));
+        encoder->register_parameter("pos_embedding", torch::empty({1, rows * columns + 1, shape.width}).normal_(0, 0.02));
     add_layer({"class_token", "conv_proj.", "encoder.pos_embedding"});
     add_blocks(*encoder, shape, spec.drop_path_rate);
     norm_ = encoder->register_module("ln", vit_norm(shape.width));
@@ -125,6 +125,7 @@ class VisionTransformer : public ImageModel {
 
   std::string head_prefix() const override { return "heads.head."; }
   std::vector<std::string> no_weight_decay() const override { return {"class_token", "pos_embedding"}; }
+  std::array<int64_t, 2> position_grid() const override { return {size_.height / patch_, size_.width / patch_}; }
 
  private:
   void add_blocks(torch::nn::Module& encoder, const VitShape& shape, double drop_path_rate) {
@@ -145,9 +146,11 @@ class VisionTransformer : public ImageModel {
   }
 
   void require_size(const torch::Tensor& x) const {
-    if (x.size(2) == img_size_ && x.size(3) == img_size_) return;
-    throw core::Error(core::ErrorKind::bug,
-                      core::format("a ViT made for {0}x{0} pixels was given {1}x{2}", img_size_, x.size(2), x.size(3)));
+    if (x.size(2) == size_.height && x.size(3) == size_.width) return;
+    throw core::Error(core::ErrorKind::config,
+                      core::format("a ViT made for images of {} x {} pixels was given {} x {} (height x width)", size_.height,
+                                   size_.width, x.size(2), x.size(3)),
+                      "use --img-size " + config::image_size_text({x.size(2), x.size(3)}));
   }
 
   torch::Tensor class_token_, positions_;  // [1, 1, E], [1, 1 + patches, E]
@@ -155,7 +158,8 @@ class VisionTransformer : public ImageModel {
   std::vector<std::shared_ptr<VitBlock>> blocks_;
   torch::nn::LayerNorm norm_{nullptr};
   torch::nn::Linear classifier_{nullptr};
-  int64_t img_size_;
+  config::ImageSize size_;
+  int64_t patch_;  // pixels
   double drop_rate_;
 };
 
@@ -164,11 +168,13 @@ class VisionTransformer : public ImageModel {
 std::shared_ptr<ImageModel> make_vision_transformer(const ModelSpec& spec) {
   const VitShape& shape = shape_named(kVitShapes, spec);
   const int64_t patch = shape.patch;
-  if (spec.img_size % patch != 0) {
-    throw core::Error(
-        core::ErrorKind::config,
-        core::format("{} cuts images into patches of {} pixels, but img-size is {}", spec.name, patch, spec.img_size),
-        core::format("use --img-size {}", std::max(patch, spec.img_size / patch * patch)));
+  if (spec.img_size.height % patch != 0 || spec.img_size.width % patch != 0) {
+    const auto fitting = [patch](int64_t side) { return std::max(patch, side / patch * patch); };
+    throw core::Error(core::ErrorKind::config,
+                      core::format("{} cuts images into patches of {} pixels, but img-size is {}", spec.name, patch,
+                                   config::image_size_text(spec.img_size)),
+                      "use --img-size " + config::image_size_text({fitting(spec.img_size.height),
+                                                                   fitting(spec.img_size.width)}));
   }
   if (spec.num_classes == 0) {
     throw core::Error(core::ErrorKind::config, spec.name + " gives no feature map, which a larger network needs of it",

@@ -63,11 +63,11 @@ void try_out(ScriptNetwork& network, const ModelSpec& spec) {
   network.eval();
   torch::Tensor outputs;
   try {
-    outputs = network.forward(at::zeros({2, spec.in_chans, spec.img_size, spec.img_size}));
+    outputs = network.forward(at::zeros({2, spec.in_chans, spec.img_size.height, spec.img_size.width}));
   } catch (const c10::Error& error) {
     throw Error(ErrorKind::config,
-                format("{} does not take images [2, {}, {}, {}]: {}", spec.name, spec.in_chans, spec.img_size,
-                       spec.img_size, error.what_without_backtrace()),
+                format("{} does not take images [2, {}, {}, {}]: {}", spec.name, spec.in_chans, spec.img_size.height,
+                       spec.img_size.width, error.what_without_backtrace()),
                 "--in-chans and --img-size set what it is given; forward() must take and give one tensor");
   }
   network.train();

@@ -60,9 +60,10 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   inputs.val_images = parts.datasets.val->size();
   inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + train.num_targets() * int64_t{sizeof(float)};
   if (options.loader.feed == config::FeedKind::resident) {
-    const int64_t side = shape.height + 2 * options.augment.crop_padding;
+    const int64_t border = 2 * options.augment.crop_padding;
+    const int64_t padded = (shape.height + border) * (shape.width + border);
     inputs.resident_bytes =
-        shape.channels * (train.size() * side * side + parts.datasets.val->size() * shape.height * shape.width);
+        shape.channels * (train.size() * padded + parts.datasets.val->size() * shape.height * shape.width);
   }
   inputs.page_locked = options.loader.pin_memory && !inputs.on_cpu();
   inputs.input_bytes = input_bytes(shape);

@@ -43,13 +43,13 @@ torch::Tensor adapt_input_channels(const torch::Tensor& weight, int64_t channels
          (static_cast<double>(given) / static_cast<double>(channels));
 }
 
-torch::Tensor resample_positions(const torch::Tensor& positions, int64_t tokens) {
-  const int64_t from = side_of(positions.size(1) - 1), to = side_of(tokens - 1), width = positions.size(2);
-  if (from == 0 || to == 0) return {};
+torch::Tensor resample_positions(const torch::Tensor& positions, int64_t rows, int64_t columns) {
+  const int64_t from = side_of(positions.size(1) - 1), width = positions.size(2);
+  if (from == 0) return {};
   const torch::Tensor exact = positions.to(at::kFloat);
   const torch::Tensor grid = exact.slice(1, 1).reshape({1, from, from, width}).permute({0, 3, 1, 2});  // [1, E, n, n]
-  const torch::Tensor resampled = at::_upsample_bicubic2d_aa(grid, {to, to}, /*align_corners=*/false);
-  return at::cat({exact.slice(1, 0, 1), resampled.permute({0, 2, 3, 1}).reshape({1, to * to, width})}, 1);
+  const torch::Tensor resampled = at::_upsample_bicubic2d_aa(grid, {rows, columns}, /*align_corners=*/false);
+  return at::cat({exact.slice(1, 0, 1), resampled.permute({0, 2, 3, 1}).reshape({1, rows * columns, width})}, 1);
 }
 
 torch::Tensor rescale_norm(const torch::Tensor& weight, const torch::Tensor& variance, double theirs, double ours) {
@@ -223,7 +223,8 @@ class Fitting {
                        static_cast<double>(given[1]) / static_cast<double>(wanted[1])));
     }
     if (core::ends_with(target.name, "pos_embedding") && given.size() == 3 && given[0] == 1 && given[2] == wanted[2]) {
-      return keep_changed(target, resample_positions(read(source), wanted[1]),
+      const auto [rows, columns] = recipient_.network->position_grid();
+      return keep_changed(target, resample_positions(read(source), rows, columns),
                           format("resampled from {} to {} positions, bicubic", given[1] - 1, wanted[1] - 1));
     }
     return false;

@@ -265,10 +265,10 @@ model::ModelSpec spec_of(const model::ImageModel& usual, const std::string& netw
   }
   const std::vector<int64_t> positions = shape_in(file, plan, "encoder.pos_embedding");
   if (positions.size() == 3 && positions[1] > 1) {
-    spec.img_size = patch * std::max<int64_t>(1, std::lround(std::sqrt(static_cast<double>(positions[1] - 1))));
+    spec.img_size.height = spec.img_size.width = patch * std::max<int64_t>(1, std::lround(std::sqrt(static_cast<double>(positions[1] - 1))));
   }
   // Numbers that a damaged file may have, not those of a network.
-  if (spec.num_classes > 1'000'000 || spec.in_chans > 10'000 || spec.img_size > 10'000) {
+  if (spec.num_classes > 1'000'000 || spec.in_chans > 10'000 || spec.img_size.width > 10'000) {
     throw core::Error(core::ErrorKind::data,
                       core::printable(file.path()) + ": its classifier or its input is too large");
   }

@@ -16,7 +16,7 @@ constexpr BenchEffort kOneEpoch{/*rounds=*/1, /*seconds_per_round=*/0};
 
 config::ResolvedOptions options_for(int64_t img_size) {
   config::Options given;
-  given.data.img_size = img_size;
+  given.data.img_size = config::ImageSize{img_size, img_size};
   given.loader.batch_size = 4;
   given.loader.num_workers = 1;
   config::Facts facts;

@@ -49,11 +49,19 @@ TEST(PreprocessingTest, TheShortSideIsExactWhereTheQuotientIs) {
   EXPECT_EQ(to_json(preprocessing_of(options_of({}), {}, {})).at("resize").at("short_side"), 256);  // 224 / 0.875
 }
 
+TEST(PreprocessingTest, WhatIsNotSquareLiesInTheSmallestResizedImageThatCoversIt) {
+  const core::Json resize = to_json(preprocessing_of(options_of({"--img-size", "96,320"}), {}, {})).at("resize");
+  EXPECT_EQ(resize.at("rule"), "cover");
+  EXPECT_EQ(resize.at("height"), 109);  // floor(96 / 0.875)
+  EXPECT_EQ(resize.at("width"), 365);
+}
+
 TEST(PreprocessingTest, ReadsBackWhatItWrote) {
   const std::vector<Preprocessing> records = {
       photos(),
       preprocessing_of(options_of({"--eval-crop", "none", "--img-size", "64", "--interpolation", "lanczos"}), {"a"},
                        {8, 0, 0, 0, "uint8"}),
+      preprocessing_of(options_of({"--img-size", "96,320"}), {"a"}, {}),
       preprocessing_of(options_of({"--task", "binary", "--threshold", "0.3"}, {2, 1, 64, 64, 100}), {"no", "yes"}, {}),
       preprocessing_of(
           options_of({"--task", "regression", "--target-mean", "3.25", "--target-scale", "0.7"}, {1, 1, 64, 64, 100}),
@@ -103,7 +111,7 @@ TEST(PreprocessingTest, DecidesOptionsButNotOverFlags) {
   EXPECT_EQ(options.augment.crop_pct.value(), 0.9);
   EXPECT_EQ(options.augment.interpolation, Interpolation::bicubic);
   EXPECT_EQ(options.data.num_classes.value(), 4);
-  EXPECT_EQ(options.data.img_size.value(), 96);
+  EXPECT_EQ(options.data.img_size.value().width, 96);
 }
 
 TEST(PreprocessingTest, ASizeIsThatOfTheRunsOptionsBesideIt) {

@@ -62,7 +62,7 @@ TEST_F(ForeignKeysTest, AWholeFileForLightningCliStartsARun) {
   const auto c = read(kLightning);
   EXPECT_EQ(c->options.model.model, "resnet18");
   EXPECT_EQ(c->options.data.num_classes.value(), 10);
-  EXPECT_EQ(c->options.data.img_size.value(), 64);
+  EXPECT_EQ(c->options.data.img_size.value().height, 64);
   EXPECT_EQ(c->options.loader.batch_size.value(), 32);
   EXPECT_EQ(c->options.optim.opt.value(), OptimizerKind::adamw);
   EXPECT_EQ(c->options.optim.lr.value(), 0.002);
@@ -96,6 +96,12 @@ constexpr const char* kTimm =
     "reprob: 0.25\nresume: ''\nscale: [0.35, 1.0]\nsched: cosine\nsmoothing: 0.1\ntta: 0\nval_split: validation\n"
     "vflip: 0.0\nwarmup_epochs: 5\nworker_seeding: all\nworkers: 4\n";
 
+TEST_F(ForeignKeysTest, AnInputSizeOfTimmNeedNotBeSquare) {
+  std::string text = kTimm;
+  text.replace(text.find("[3, 96, 96]"), 11, "[3, 96, 320]");
+  EXPECT_EQ(read(text)->options.data.img_size.value(), (ImageSize{96, 320}));
+}
+
 TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
   const auto c = read(kTimm);
   const Options& options = c->options;
@@ -106,7 +112,7 @@ TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
   EXPECT_EQ(options.augment.ratio_max, 1.25);
   EXPECT_EQ(options.augment.train_crop.value(), TrainCrop::random_resized);
   EXPECT_EQ(options.precision.amp_dtype.value(), AmpDtype::float16);
-  EXPECT_EQ(options.data.img_size.value(), 96);
+  EXPECT_EQ(options.data.img_size.value().height, 96);
   EXPECT_EQ(options.data.in_chans.value(), 3);
   EXPECT_EQ(options.model.model, "resnet18");
   EXPECT_EQ(options.optim.lr.value(), 0.002) << "0.004 x root of 64 / 256";

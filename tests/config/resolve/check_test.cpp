@@ -120,6 +120,12 @@ TEST(CheckTest, TheBlurMustNotReachBeyondTheMirroredBorder) {
   EXPECT_EQ(data_failure({"--img-size", "16", "--gaussian-blur", "0.5"}).message, "");
 }
 
+TEST(CheckTest, QuarterTurnsAreForSquares) {
+  EXPECT_EQ(data_failure({"--img-size", "16", "--rotate90", "0.5"}).message, "");
+  EXPECT_EQ(data_failure({"--img-size", "16,24", "--rotate90", "0.5"}).message,
+            "rotate90 turns squares, but img-size is 16,24: set rotate90 0 or a square img-size");
+}
+
 TEST(CheckTest, NormalizationMustMatchTheChannels) {
   const Failure failure = data_failure({"--mean", "0.5", "--std", "0.1,0.2"});
   EXPECT_EQ(failure.kind, core::ErrorKind::config);

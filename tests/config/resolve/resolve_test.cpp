@@ -338,7 +338,7 @@ TEST(ResolveTest, ConfigurationFilesNameTheRunDirectory) {
 
 TEST(ResolveTest, SmallImagesKeepTheirSizeAndArePadded) {
   const auto c = resolved_for({"--epochs", "21"}, kGray28);
-  EXPECT_EQ(c.options.data.img_size, 28);
+  EXPECT_EQ(c.options.data.img_size.height, 28);
   EXPECT_EQ(c.options.data.in_chans, 1);
   EXPECT_EQ(c.options.data.num_classes, 10);
   EXPECT_EQ(c.options.augment.train_crop, TrainCrop::padded);
@@ -358,7 +358,7 @@ TEST(ResolveTest, SmallGrayImagesAreNotShiftedInFewEpochs) {
 
 TEST(ResolveTest, PhotographsAreSeenAt224Pixels) {
   const auto c = resolved_for({}, kPhotos);
-  EXPECT_EQ(c.options.data.img_size, 224);
+  EXPECT_EQ(c.options.data.img_size.width, 224);
   EXPECT_EQ(c.options.augment.train_crop, TrainCrop::random_resized);
   EXPECT_EQ(c.options.augment.crop_pct, 0.875);
   EXPECT_EQ(c.options.loader.val_batch_size, 64);

@@ -226,7 +226,7 @@ TEST_F(YamlReaderTest, ARunsConfigurationIsTakenOverButNotItsMachine) {
   read_run_config("model: resnet18\namp: true\ndevice: cuda:3\nthreads: 99\nnum-workers: 55\nimg-size: 96\n",
                   "runs/x/config.yaml", configuration);
   EXPECT_EQ(configuration.options.model.model, "resnet18");
-  EXPECT_EQ(configuration.options.data.img_size.value(), 96);
+  EXPECT_EQ(configuration.options.data.img_size.value().width, 96);
   EXPECT_FALSE(configuration.options.precision.amp.value()) << "the flag wins";
   EXPECT_EQ(configuration.options.device.device.value(), "cpu");
   EXPECT_TRUE(configuration.options.device.threads.is_auto());

@@ -111,7 +111,7 @@ LoaderSettings settings_with(int64_t workers) {
 /// Everything that varies a picture, for training.
 TransformPlan varying_plan(const Source& source, config::FrameSampling sampling) {
   config::ResolvedDataOptions data;
-  data.img_size = 16;
+  data.img_size = {16, 16};
   data.in_chans = 1;
   data.mean = {0.4};
   data.frame_sampling = sampling;
@@ -128,7 +128,7 @@ TransformPlan varying_plan(const Source& source, config::FrameSampling sampling)
 /// The pixels as they are, of evaluation.
 TransformPlan plain_plan(const Source& source, config::FrameSampling sampling, int64_t stride) {
   config::ResolvedDataOptions data;
-  data.img_size = 20;
+  data.img_size = {20, 20};
   data.in_chans = 1;
   data.frame_sampling = sampling;
   data.frame_stride = stride;

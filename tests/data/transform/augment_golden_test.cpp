@@ -21,23 +21,28 @@ std::string case_name(const char* operation, const std::vector<double>& numbers)
   return name;
 }
 
-Bytes dimmed_pattern(int side, int channels) {
-  Bytes pixels = pattern_pixels(side, side, channels);
+Bytes dimmed_pattern(int height, int width, int channels) {
+  Bytes pixels = pattern_pixels(height, width, channels);
   for (uint8_t& value : pixels) value = static_cast<uint8_t>(value / 2 + 40);
   return pixels;
 }
 
 Bytes applied(const char* operation, const std::vector<double>& numbers, Bytes pixels, int side, int channels) {
-  EXPECT_TRUE(apply_named(operation, numbers, {pixels.data(), side, channels})) << operation;
+  EXPECT_TRUE(apply_named(operation, numbers, {pixels.data(), side, side, channels})) << operation;
   return pixels;
 }
 
 TEST(AugmentGoldenTest, TheseOperationsGiveTorchvisionsBytes) {
   for (const GoldenDigest& golden : kGoldenDigests) {
-    const Bytes gray = applied(golden.operation, golden.numbers, dimmed_pattern(24, 1), 24, 1);
-    const Bytes rgb = applied(golden.operation, golden.numbers, dimmed_pattern(24, 3), 24, 3);
+    const Bytes gray = applied(golden.operation, golden.numbers, dimmed_pattern(24, 24, 1), 24, 1);
+    const Bytes rgb = applied(golden.operation, golden.numbers, dimmed_pattern(24, 24, 3), 24, 3);
     EXPECT_EQ(byte_digest(gray.data(), gray.size()), golden.gray) << case_name(golden.operation, golden.numbers);
     EXPECT_EQ(byte_digest(rgb.data(), rgb.size()), golden.rgb) << case_name(golden.operation, golden.numbers);
+    if (golden.wide == 0) continue;
+    Bytes wide = dimmed_pattern(20, 28, 3);
+    EXPECT_TRUE(apply_named(golden.operation, golden.numbers, {wide.data(), 20, 28, 3})) << golden.operation;
+    EXPECT_EQ(byte_digest(wide.data(), wide.size()), golden.wide)
+        << case_name(golden.operation, golden.numbers) << ", 20 high and 28 wide";
   }
 }
 
@@ -68,7 +73,7 @@ TEST(AugmentGoldenTest, MagnitudesAreTorchvisions) {
     const auto operation = static_cast<ImageOperation>(golden.operation);
     const auto space = static_cast<MagnitudeSpace>(golden.space);
     for (size_t i = 0; i < 4; ++i) {
-      const double ours = magnitude_of(operation, space, kLevels[i], 224);
+      const double ours = magnitude_of(operation, space, kLevels[i], 224, 224);
       EXPECT_FLOAT_EQ(static_cast<float>(ours), static_cast<float>(golden.at[i]))
           << "operation " << golden.operation << " at level " << kLevels[i];
     }

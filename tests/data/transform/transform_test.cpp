@@ -88,6 +88,20 @@ TEST(TransformTest, CentreCropResizesTheShortSideAndRoundsLikeTorchvision) {
   EXPECT_EQ(tall.crop_top, 80);
 }
 
+TEST(TransformTest, ACentreCropThatIsNotSquareIsThatOfTimm) {
+  core::Rng rng(0, core::RngPurpose::augment, 0, 0);
+  TransformPlan plan = evaluation_plan(config::EvalCrop::center, 0, 0.875);
+  plan.shape = image_shape(96, 320, 3);  // within 109 x 365
+  const SampleGeometry wide = draw_geometry(plan, 500, 375, rng);
+  EXPECT_EQ(wide.resize_width, 365);
+  EXPECT_EQ(wide.resize_height, 274);  // round(375 * 365 / 500 = 273.75), which Resize would round down
+  EXPECT_EQ(wide.crop_left, 22);       // round(22.5) is even
+  EXPECT_EQ(wide.crop_top, 89);
+  const SampleGeometry panorama = draw_geometry(plan, 2000, 300, rng);
+  EXPECT_EQ(panorama.resize_width, 727);  // round(2000 * 109 / 300 = 726.67)
+  EXPECT_EQ(panorama.resize_height, 109);
+}
+
 TEST(TransformTest, WithoutACropTheWholeImageIsSquashed) {
   core::Rng rng(0, core::RngPurpose::augment, 0, 0);
   const SampleGeometry geometry = draw_geometry(evaluation_plan(config::EvalCrop::none, 64, 1), 500, 375, rng);
@@ -169,7 +183,7 @@ TEST(TransformTest, TheTextNamesEveryStep) {
 
 TEST(TransformTest, AnEvaluationPlanTakesNothingRandom) {
   config::ResolvedDataOptions data;
-  data.img_size = 32;
+  data.img_size = {32, 32};
   data.in_chans = 3;
   config::ResolvedAugmentOptions augment;
   augment.crop_pct = 0.9;

@@ -193,7 +193,7 @@ TEST(SamePaddingTest, IsThatOfTensorFlow) {
 TEST(SamePaddingTest, NetworksOfSuchLayersTakeItAndOthersRefuseIt) {
   ModelSpec spec;
   spec.num_classes = 2;
-  spec.img_size = 64;
+  spec.img_size = {64, 64};
   for (const char* const name : {"efficientnet_b0", "mobilenet_v3_small"}) {
     spec.name = name;
     torch::manual_seed(1);

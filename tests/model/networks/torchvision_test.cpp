@@ -261,7 +261,7 @@ std::shared_ptr<ImageModel> five_classes_at_64(const std::string& name) {
   ModelSpec spec;
   spec.name = name;
   spec.num_classes = 5;
-  spec.img_size = 64;
+  spec.img_size = {64, 64};
   return make_model(spec);
 }
 

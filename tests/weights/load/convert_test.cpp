@@ -36,7 +36,7 @@ std::shared_ptr<model::ImageModel> network(const char* name, int64_t classes, in
   spec.name = name;
   spec.num_classes = classes;
   spec.in_chans = channels;
-  spec.img_size = img_size;
+  spec.img_size = {img_size, img_size};
   return model::make_model(spec);
 }
 

@@ -17,7 +17,7 @@ namespace stoker::weights {
 namespace {
 
 std::shared_ptr<model::ImageModel> network(int64_t classes, int64_t channels = 3, const char* name = "resnet18",
-                                           int64_t img_size = 64) {
+                                           config::ImageSize img_size = {64, 64}) {
   model::ModelSpec spec;
   spec.name = name;
   spec.num_classes = classes;
@@ -222,7 +222,8 @@ TEST(PretrainedTest, GrayImagesSumTheChannelsOfRgbWeights) {
 
 TEST(PretrainedTest, AViTTakesWeightsOfAnotherImageSize) {
   const fixtures::TemporaryDirectory folder;
-  const auto source = network(4, 3, "vit_s_16", 96), target = network(4, 3, "vit_s_16", 64);
+  const auto source = network(4, 3, "vit_s_16", {96, 96});
+  const auto target = network(4, 3, "vit_s_16", {64, 64}), wide = network(4, 3, "vit_s_16", {64, 128});
   {
     const torch::NoGradGuard no_gradients;  // what rises evenly is resampled to what rises evenly, away from the border
     const torch::Tensor rows = torch::arange(6.0).reshape({6, 1, 1}).expand({6, 6, 384}).reshape({1, 36, 384});
@@ -237,6 +238,9 @@ TEST(PretrainedTest, AViTTakesWeightsOfAnotherImageSize) {
   // Golden: torch.nn.functional.interpolate(mode="bicubic", antialias=True) of PyTorch 1.13.
   const torch::Tensor wanted = torch::tensor({0.288025, 1.709035, 3.290964, 4.711974}, at::kFloat).reshape({4, 1, 1});
   EXPECT_TRUE(torch::allclose(grid, wanted.expand({4, 4, 384}), 1e-4, 1e-4)) << grid.slice(2, 0, 1);
+  load(*wide, folder / "w", "vit_s_16");
+  const torch::Tensor wide_grid = tensor_of(*wide, "encoder.pos_embedding").slice(1, 1).reshape({4, 8, 384});
+  EXPECT_TRUE(torch::allclose(wide_grid, wanted.expand({4, 8, 384}), 1e-4, 1e-4)) << "rows rise, columns do not";
 }
 
 TEST(PretrainedTest, BothBackbonesOfATwoStreamNetworkTakeWeightsOfTheirKind) {
