@@ -27,7 +27,10 @@ FORBIDDEN = {
     r"\b(?:is|are|was|were|be|been) (?:said|told)\b": "is printed, is reported",
     r"\bsa(?:ys|id)\b": "prints, reports, sets",
     r"\bt(?:ells|old)\b": "reports, shows",
-    r"\bknows\b": "supports, has",
+    r"\bknows\b|\b(?:they|checkpoints|records|programs|ranks|workers) know\b": "support, have",
+    r"\bdo(?:es)? not say\b|\bthat say\b|\bthey say\b|\b-v says\b": "show, print",
+    r"\baccepted without effect\b": "accepted and ignored",
+    r"\bfirst screen\b": "banner",
     r"\basks? (?:about|for it|the network)": "requests, scores",
     r"\btroubles?\b": "error, problem",
     r"\bbegin of\b|\bthe begin\b": "start",
@@ -46,7 +49,7 @@ FORBIDDEN = {
     r"\bforeseen\b": "planned, predicted",
     r"\btrained weights of\b|\bstarting from trained\b": "pretrained weights",
     r"\brest(?:s)? the (?:first|parameters)\b|\blets parameters rest\b": "freezes",
-    r"\bmultispectral files of many\b|\bproducts of matrices\b|\bmatrix products of\b": "matrix multiplication",
+    r"\bmultispectral files of many\b|\bproducts of matrices\b|\bmatrix products?\b": "matrix multiplication",
     r"\bmade (?:data|videos|spectrograms|images)\b": "synthetic",
     r"\binsists? on\b": "forces",
     r"\bwhen you like\b|\bif you like\b(?!\s*\()": "optionally",
@@ -261,6 +264,8 @@ DEFAULTS = [
     (re.compile(FLAG + r",? \(?(?:the )?default(?::| is)? `?([^\s)`;,]+)"), "stated"),
     (re.compile(FLAG + r" \((\d[\d.,]*|on|off)[);,]"), "stated"),
     (re.compile(FLAG + r"(?: \(default\)|, the default\b)"), "value"),
+    (re.compile(FLAG + r" (?:\w+ )?defaults to `?([^\s)`;,.]+)"), "stated"),
+    (re.compile(FLAG + r" (?:\(|(?:\w+ )?is )`?([^\s)`;,]+)`?,? by default"), "stated"),
 ]
 
 
@@ -302,7 +307,7 @@ def check_commands(train):
                 value = match[3] if kind == "stated" else match[2].strip()
                 if not agree(value, program.defaults[flag]):
                     problems.append(f"{place}: --{flag}: the page has {value}, the program {program.defaults[flag]}")
-        if name.startswith("docs/") and name != "docs/how-to/coming-from.md":
+        if name not in ("docs/how-to/coming-from.md", "CHANGELOG.md"):
             for match in re.finditer(r"`--(?:no-)?([a-z][\w-]+)", flat):
                 if match[1] not in program.flags and match[1] not in OTHERS:
                     problems.append(f"{name}:{plain.count(chr(10), 0, match.start()) + 1}: no option is called --{match[1]}")
@@ -313,7 +318,7 @@ def check_commands(train):
 
 # Flags of other programs that docs name.
 OTHERS = {"cpus-per-task", "signal", "requeue", "prefix", "allow-run-as-root", "gtest_filter", "nproc_per_node", "no_python",
-          "target", "preset", "images", "work", "tiles"}
+          "target", "preset", "images", "work", "tiles", "amp-dtype", "cuda"}
 
 
 def word_counts(texts):
@@ -341,7 +346,7 @@ def check_words(folders):
         sources += found
         print(f"{folder}: {sum(counts.values())} in {len(files)} files: " +
               ", ".join(f"{pattern} {count}" for pattern, count in counts.most_common()))
-    pages = [path for path in markdown_files() if path.exists() and name_of(path) != "docs/options.md"]
+    pages = [path for path in [*markdown_files(), ROOT / "CHANGELOG.md"] if path.exists() and name_of(path) != "docs/options.md"]
     counts, places = word_counts((name_of(path), prose(path.read_text(encoding="utf-8"))) for path in pages)
     print(f"docs and READMEs: {sum(counts.values())} in {len(pages)} pages, {len(FORBIDDEN)} forms")
     return [f"{name}:{line}: \"{found}\": {plain}" for name, line, found, plain in sources + places]

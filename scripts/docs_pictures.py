@@ -24,7 +24,8 @@ def shown(arguments):
     """What stands on a terminal after the program has ended: lines that it has drawn over are gone."""
     parent, child = pty.openpty()
     subprocess.run(["stty", "cols", str(COLUMNS), "rows", "60"], stdin=child, check=True)
-    process = subprocess.Popen(arguments, stdin=child, stdout=child, stderr=child)
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "MKL_"))}
+    process = subprocess.Popen(arguments, stdin=child, stdout=child, stderr=child, env=own)
     os.close(child)
     seen = b""
     while True:

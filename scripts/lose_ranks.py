@@ -109,7 +109,7 @@ def lose_one(args, options, run_dir, rng, longest):
         if args.way == "stop" and not has_trained:  # perhaps it had not joined the others by then
             errors = errors.replace(f"rank {lost} of {args.ranks} did not come within", named)
         if named not in errors:
-            return f"{seen}: the message does not say '{named}': {errors}", seconds, seen
+            return f"{seen}: the message lacks '{named}': {errors}", seconds, seen
         if errors.strip().splitlines()[-1] != "train: exit=76 reason=error":
             return f"{seen}: another last line: {errors}", seconds, seen
         return "", seconds, seen

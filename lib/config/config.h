@@ -39,7 +39,7 @@ struct Configuration {
   Table table{options};
   CommonFlags flags;
   bool trains = true;              ///< else a network is used that has been trained
-  std::vector<std::string> notes;  ///< for the banner: what was accepted without effect, or assumed
+  std::vector<std::string> notes;  ///< for the banner: what was accepted and ignored, or assumed
 
   Configuration() = default;
   Configuration& operator=(Configuration&&) = delete;  // not copied, not moved

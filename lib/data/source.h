@@ -83,9 +83,7 @@ struct SampleShape {
 constexpr SampleShape image_shape(int64_t height, int64_t width, int64_t channels) {
   return {0, height, width, channels, Element::uint8, 1};
 }
-constexpr SampleShape square_shape(int64_t side, int64_t channels) {
-  return image_shape(side, side, channels);
-}
+constexpr SampleShape square_shape(int64_t side, int64_t channels) { return image_shape(side, side, channels); }
 
 // The part of an image that crops are taken from, as annotations give it.
 

@@ -107,7 +107,7 @@ void add_model_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
 
 void add_host_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
   add_line(lines, "program", inputs.program_bytes, "and libraries, measured");
-  add_line(lines, "data", inputs.data_bytes, "list of samples, and pixels that the source holds");
+  add_line(lines, "data", inputs.data_bytes, "sample list and preloaded pixels");
   add_line(lines, "batch buffers",
            batch_buffer_bytes(inputs, inputs.batch_size, inputs.train_images) +
                batch_buffer_bytes(inputs, inputs.val_batch_size, inputs.val_images),
@@ -199,7 +199,7 @@ MemoryPlan make_memory_plan(const PlanInputs& inputs) {
     add_line(plan.on_host, "checkpoint", checkpoint, "a copy of the largest tensor, or of all when resuming");
   }
   if (inputs.copies_to_save) {
-    add_line(plan.on_host, "checkpoint copy", saved_bytes(inputs), "which is written while training continues");
+    add_line(plan.on_host, "checkpoint copy", saved_bytes(inputs), "for saving while training continues");
   }
   const int64_t sum = sum_of_lines(plan.on_host);
   const int64_t before = std::max(inputs.highest_so_far_bytes, inputs.proof_bytes);

@@ -367,7 +367,7 @@ ProbabilityFit fit_probabilities(const EvaluatedSamples& raw) {
   constexpr double kLeastThreshold = 1e-6;
   ProbabilityFit fit;
   const double found = 1 / best_inverse(raw);
-  // Six digits are more than samples tell, and the same on every machine.
+  // Six digits: more than samples justify, and the same on every machine.
   fit.temperature = std::stod(core::format("{:.6g}", found));
   fit.is_lowest = found <= kLeastTemperature;
   fit.is_highest = found >= kMostTemperature;

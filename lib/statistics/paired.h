@@ -16,7 +16,7 @@ double student_below(double t, double freedom);
 /// Its inverse, p in (0, 1).
 double student_quantile(double p, double freedom);
 
-/// Figures of runs: what they say of all runs that there could have been.
+/// Mean, spread and confidence interval of a figure over runs.
 struct RunMean {
   int64_t runs = 0;
   double mean = 0, deviation = 0;  ///< NaN without a run; NaN with one

@@ -33,7 +33,21 @@ const std::vector<BadInput>& bad_flags() {
       {"UnknownCommandLikeNone",
        words({"xyzzy"}),
        kUsage,
-       {"unknown command \"xyzzy\"", "commands: eval, predict", "none trains"}},
+       {"unknown command \"xyzzy\"", "commands: eval, predict", "without a command train trains"}},
+      {"FolderBehindAnUnknownCommand",
+       [](const Workplace& work) {
+         std::filesystem::create_directory(work / "photos");
+         return Words{"tune", "photos", "--epochs", "2"};
+       },
+       kUsage,
+       {"unknown command \"tune\"", "train --data-dir photos --epochs 2"}},
+      {"FolderBehindACommand",
+       [](const Workplace& work) {
+         std::filesystem::create_directory(work / "photos");
+         return Words{"plan", "photos", "--epochs", "2"};
+       },
+       kUsage,
+       {"unexpected word \"photos\"; write --data-dir photos", "train plan --data-dir photos --epochs 2"}},
       {"CommandAfterFlags", words({"--epochs", "1", "eval"}), kUsage, {"the command eval must be the first word"}},
       {"EvalWithoutRun", words({"eval"}), kUsage, {"missing RUN_OR_CHECKPOINT"}},
       {"PredictWithoutImages", words({"predict", "run"}), kUsage, {"missing INPUT"}},

@@ -11,7 +11,7 @@
 namespace stoker::cli {
 namespace {
 
-/// A run that has learned to tell dark from bright images, and some images to ask it about.
+/// A run trained to separate dark from bright images, and some images to predict.
 class EvaluationDevicesTest : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/format.h"
-#include "core/text/json.h"
 #include "finished_run.h"
 
 namespace stoker::cli {
@@ -114,12 +112,14 @@ TEST(RectangleTest, ARunOnImagesThatAreNotSquareGivesPredictionsAndFiles) {
   const Workplace work;
   for (const char* const folder : {"data/train/a", "data/train/b", "data/val/a", "data/val/b"}) {
     for (uint8_t i = 0; i < 4; ++i) {
-      work.write(core::format("{}/{}.png", folder, i), png_of(50, 31, static_cast<uint8_t>(60 * i + folder[10])));
+      work.write(std::string(folder) + "/" + std::to_string(i) + ".png",
+                 png_of(50, 31, static_cast<uint8_t>(60 * i + folder[10])));
     }
   }
-  const Words train = {"--data-dir", "data", "--model", "tiny_cnn", "--img-size", "24,40", "--epochs", "1", "--batch-size",
-                       "4", "--auto-augment", "rand-m9-n2", "--random-erasing", "1", "--run-dir", "run", "--threads", "1",
-                       "--num-workers", "1", "--device", "cpu"};
+  const Words train = {"--data-dir",       "data", "--model",      "tiny_cnn", "--img-size",     "24,40",
+                       "--epochs",         "1",    "--batch-size", "4",        "--auto-augment", "rand-m9-n2",
+                       "--random-erasing", "1",    "--run-dir",    "run",      "--threads",      "1",
+                       "--num-workers",    "1",    "--device",     "cpu"};
   Words refused = train;
   refused.insert(refused.end(), {"--rotate90", "0.5"});
   EXPECT_EQ(run(refused, work.path()).exit_code, 78);
@@ -128,10 +128,10 @@ TEST(RectangleTest, ARunOnImagesThatAreNotSquareGivesPredictionsAndFiles) {
     const Ended ended = run(words, work.path());
     EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
   }
-  const core::Json record = core::Json::parse(content_of_file(work / "run/checkpoints/last/preprocess.json"));
-  EXPECT_EQ(record.at("input").at("height"), 24);
-  EXPECT_EQ(record.at("input").at("width"), 40);
-  EXPECT_EQ(record.at("resize").at("rule"), record.at("crop").at("rule") == "none" ? "squash" : "cover");
+  const std::string record = content_of_file(work / "run/checkpoints/last/preprocess.json");
+  for (const char* const field : {"\"height\": 24", "\"width\": 40", "\"rule\": \"cover\""}) {
+    EXPECT_NE(record.find(field), std::string::npos) << field << " is not in " << record;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A source in front of another one hands on every question. That none is forgotten the compiler sees to: all methods of
-// Source and of its facets are pure, here as well, so that a new one fails to build until it is asked below.
+// Source and of its facets are pure, here as well, so that a new one fails to build until it is tested below.
 #include "data/source.h"
 
 #include <gtest/gtest.h>

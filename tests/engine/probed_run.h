@@ -22,7 +22,7 @@ struct ProbedRun {
     model::ModelSpec spec;
     spec.name = model;
     spec.num_classes = 10;
-    spec.img_size = side;
+    spec.img_size = {side, side};
     spec.width = width;
     spec.drop_rate = 0.2;
     learner.model = model::make_model(spec);

@@ -103,8 +103,8 @@ BenchResult bench_ablate(const config::ResolvedOptions& options, const AblatedDa
   result.lines = {format("gain of each optimization: the rate without it, and how many times as fast training is with "
                          "it; {} rounds in "
                          "turn; {} batch {} at {} px on {}",
-                         effort.rounds, options.model.model, options.loader.batch_size, config::image_size_text(options.data.img_size),
-                         options.device.device),
+                         effort.rounds, options.model.model, options.loader.batch_size,
+                         config::image_size_text(options.data.img_size), options.device.device),
                   table_line("as configured", "", result.images_per_second, nullptr)};
   core::Json parts = core::Json::array();
   for (const Ablation& one : all) {

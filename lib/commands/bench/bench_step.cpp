@@ -106,11 +106,11 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
                     {"peak_device_bytes", memory.peak_bytes}};
   const std::string replicas =
       options.train.replicas == 1 ? "" : core::format(" x {} replicas", options.train.replicas);
-  result.lines.push_back(
-      core::format("step: {} batch {} x {}{} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size,
-                   options.train.accumulation_steps, replicas, config::image_size_text(options.data.img_size), options.device.device,
-                   precision_text(options, precision), text_of(result.images_per_second, "images/s"),
-                   memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : ""));
+  result.lines.push_back(core::format(
+      "step: {} batch {} x {}{} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size,
+      options.train.accumulation_steps, replicas, config::image_size_text(options.data.img_size), options.device.device,
+      precision_text(options, precision), text_of(result.images_per_second, "images/s"),
+      memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : ""));
   return result;
 }
 

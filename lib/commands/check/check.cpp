@@ -143,7 +143,8 @@ std::vector<std::string> given_flags(const config::Table& table) {
 /// Proves the network that the options name, or the usual one.
 void prove_libraries(const Settings& settings, CheckFacts& facts) {
   const config::ResolvedOptions& options = settings.options();
-  NetworkUse use = benchmark_use(options, {options.data.in_chans, options.data.img_size.height, options.data.img_size.width});
+  NetworkUse use =
+      benchmark_use(options, {options.data.in_chans, options.data.img_size.height, options.data.img_size.width});
   use.tries_precisions = tries_precisions(settings);
   facts.network = options.model.model;
   try {

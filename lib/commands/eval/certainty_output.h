@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How sure an evaluation is, as text, JSON and CSV.
+// Confidence intervals, calibration and comparison of an evaluation as text, JSON and CSV.
 #pragma once
 
 #include <string>

@@ -78,7 +78,7 @@ std::shared_ptr<const data::Source> open_labelled(const EvalFlags& flags, const 
   return source;
 }
 
-/// How sure the evaluation is, and what came of the comparison.
+/// Intervals and calibration of the evaluation, and its comparison with another.
 struct Sureness {
   statistics::Certainty certainty;
   std::optional<statistics::Comparison> comparison;

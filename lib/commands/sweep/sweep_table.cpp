@@ -227,13 +227,13 @@ class TableMaker {
     const Row& second = rows_[1];
     if (second.chance < kAlpha) return text + "the first is better than the second by more than chance\n";
     if (second.seeds_needed == 0) {
-      return text + format("the best two: not even {} seeds would tell them apart{}\n", core::count_text(kMostSeeds),
+      return text + format("the best two: not even {} seeds would separate them{}\n", core::count_text(kMostSeeds),
                            sweep_.folds > 1 ? ", since folds share their images: try more of these" : "");
     }
     const int64_t more = std::max<int64_t>(second.seeds_needed - sweep_.seeds, 1);
     return text + format(
-                      "the best two: {} more ({} in all) would tell them apart in 80 of 100 cases, if they are {:.3g} "
-                      "apart as observed: --seeds {}\n",
+                      "the best two: {} more ({} in all) would separate them with 80 % power, if they differ by {:.3g} "
+                      "as observed: --seeds {}\n",
                       core::counted(more, "seed"), core::count_text(sweep_.seeds + more),
                       std::abs(second.to_first.mean), sweep_.seeds + more);
   }

@@ -39,8 +39,8 @@ std::vector<std::string> untried_lines(const std::string& compute_capability) {
   for (const TriedCard& card : tried_cards()) {
     if (compute_capability == card.compute_capability) return {};
   }
-  return {format("untried   compute capability {}: scripts/gpu_truth.sh tries this card", compute_capability),
-          "          graphs and resident pixels stay off until it has passed"};
+  return {format("untried   compute capability {}: no run on such a card yet", compute_capability),
+          "          off unless requested: --graphs on, --feed resident"};
 }
 
 observe::DriverFacts driver_and_libraries(const observe::Nvml& nvml) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first screen of a run on a card: the card and the machine around it, and what each of the things that make a card
+// The banner of a run on a card: the card and the machine around it, and what each of the things that make a card
 // fast is set to.
 #pragma once
 

@@ -87,7 +87,7 @@ std::string choice_name(const std::vector<std::pair<std::string, Value>>& names,
   return "";
 }
 
-/// What is done before the crop, without its filter.
+/// The resize before the crop, without its filter.
 core::Json resize_json(const Preprocessing& record) {
   switch (record.crop) {
     case EvalCrop::none: break;
@@ -379,7 +379,8 @@ Preprocessing preprocessing_from_json(const Json& json, const std::string& path)
     record.crop = reader.choice<EvalCrop>(json.at("crop"), "rule", crops());
     json.at("crop").at("share").get_to(record.crop_pct);
     if (!(record.crop_pct > 0 && record.crop_pct <= 1)) reader.refuse("the share of the crop is not in (0, 1]");
-    for (const auto& [key, value] : resize_json(record).items()) {
+    const Json written = resize_json(record);
+    for (const auto& [key, value] : written.items()) {
       if (key == "rule" || resize.contains(key)) reader.expect(resize, key.c_str(), value);
     }
     const Json& normalize = json.at("normalize");

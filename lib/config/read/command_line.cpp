@@ -90,7 +90,10 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
   if (!problems.missing_files.empty()) {
     throw core::Error(core::ErrorKind::no_input, message, "check the path given with --config");
   }
-  throw core::Error(core::ErrorKind::config, message, "train --help-all lists every option with its range");
+  const bool is_yaml = message.find(": not valid YAML: ") != std::string::npos;
+  throw core::Error(core::ErrorKind::config, message,
+                    is_yaml ? "a line is `name: value`, indented by spaces; train --print-config prints a whole file"
+                            : "train --help-all lists every option with its range");
 }
 
 bool names_data(const Configuration& configuration) {
@@ -165,7 +168,7 @@ void note_what_has_no_effect(Configuration& out) {
   for (const Shorthand& shorthand : out.table.shorthands()) {
     if (shorthand.used.kind == Origin::Kind::built_in || shorthand.note.empty()) continue;
     out.notes.push_back(
-        core::format("{} ({}) is accepted without effect: {}", shorthand.name, shorthand.used.detail, shorthand.note));
+        core::format("{} ({}) is accepted and ignored: {}", shorthand.name, shorthand.used.detail, shorthand.note));
   }
 }
 
@@ -288,8 +291,8 @@ bool is_log_of_run(const std::string& path, const std::string& run_dir) {
 }
 
 /// A configuration file may come from anybody, and a log may end up where a shell or a service reads it: a file names
-/// logs inside the run directory, the command line any. Nothing hidden, nothing that is there and is no log, and no name
-/// of a record of the run, either: run-dir may stand in a file and may be somebody's home.
+/// logs inside the run directory, the command line any. Nothing hidden, nothing that is there and is no log, and no
+/// name of a record of the run, either: run-dir may stand in a file and may be somebody's home.
 void refuse_log_file_elsewhere(const Configuration& out) {
   const std::string& log_file = out.options.log.log_file;
   const Origin& origin = out.table.row_of(out.options.log.log_file).origin;
@@ -305,12 +308,13 @@ void refuse_log_file_elsewhere(const Configuration& out) {
                                    core::printable(log_file)),
                       "name another file, or name it on the command line: --log-file");
   }
-  throw core::Error(core::ErrorKind::config,
-                    core::format("{}: log-file: {} is not a .log file in the run directory {}, outside checkpoints/ and "
-                                 "hidden folders",
-                                 core::printable(origin.detail), core::printable(log_file), core::printable(run_dir)),
-                    core::format("log-file: {}/more.log, or name any file on the command line: --log-file",
-                                 core::printable(run_dir)));
+  throw core::Error(
+      core::ErrorKind::config,
+      core::format("{}: log-file: {} is not a .log file in the run directory {}, outside checkpoints/ and "
+                   "hidden folders",
+                   core::printable(origin.detail), core::printable(log_file), core::printable(run_dir)),
+      core::format("log-file: {}/more.log, or name any file on the command line: --log-file",
+                   core::printable(run_dir)));
 }
 
 void name_data(const std::string& dataset, Options& options) {

@@ -87,8 +87,9 @@ class FlagParser {
       const std::string first = other->first_word();
       if (!first.empty() && (commands.empty() || commands.back() != first)) commands.push_back(first);
     }
-    return text + " if " + unknown_first_ +
-           " is a folder of images; commands: " + core::list_text(commands, commands.size()) + "; none trains";
+    return text + " if " + core::shell_word(unknown_first_) +
+           " is a folder of images; commands: " + core::list_text(commands, commands.size()) +
+           "; without a command train trains";
   }
 
  private:
@@ -211,29 +212,31 @@ class FlagParser {
 
   /// A file, a network, or a first word that is not a command, where an option should stand.
   bool correct_path(const std::string& word, bool is_first) {
-    if (!syntax_.name.empty() || word.empty()) return false;
+    if (word.empty()) return false;
     std::error_code ignored;
     const std::string problem = not_expected(word, is_first);
-    std::string option = "data-dir";
-    if (has(line_.networks, word)) {
-      option = "model";
-    } else if (has(preset_names(), word)) {
-      option = "preset";
-    } else if (std::filesystem::exists(word + "/checkpoints", ignored)) {
-      option = "resume";
-    } else if (core::ends_with(word, ".yaml") || core::ends_with(word, ".yml")) {
-      option = "config";
-    } else if (core::ends_with(word, ".pth") || core::ends_with(word, ".safetensors")) {
-      option = "init-from";
-    } else if (!std::filesystem::exists(word, ignored) && word.find('/') == std::string::npos) {
+    if (!syntax_.name.empty()) {  // train plan photos
+      const bool takes_data = syntax_.arguments.empty() && by_name_.count("data-dir") > 0 && !has(given_, "data-dir");
+      if (!takes_data || !std::filesystem::is_directory(word, ignored)) return false;
+      replace(problem, {{"data-dir", word}}, "");
+      return true;
+    }
+    const std::string option = option_meant_by(word, line_.networks);
+    if (option == "data-dir" && !std::filesystem::exists(word, ignored) && word.find('/') == std::string::npos) {
       const bool is_command = std::any_of(line_.others.begin(), line_.others.end(),
                                           [&](const Syntax* other) { return other->first_word() == word; });
       if (!is_first || is_command) return false;
-      if (line_.mistake.empty()) unknown_first_ = core::shell_word(word);
+      if (line_.mistake.empty()) unknown_first_ = word;
     }
     if (has(given_, option) && option != "config") {
+      const bool is_folder = !unknown_first_.empty() && std::filesystem::is_directory(word, ignored);
+      if (is_folder) {  // train tune photos: the first word is none of ours
+        for (std::vector<std::string>* const words : {&corrected_, &meant_}) {
+          std::replace(words->begin(), words->end(), unknown_first_, word);
+        }
+      }
       unknown_first_.clear();
-      return false;
+      return is_folder;
     }
     given_.push_back(option);
     replace(problem, {{option, word}}, "", /*names_ours=*/unknown_first_.empty());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/read/syntax.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -147,6 +149,19 @@ const std::string& preset_text(const std::string& name) {
   const std::vector<std::string> names = preset_names();
   throw core::Error(core::ErrorKind::config, "unknown preset " + core::printable(name) + suggestion(name, names),
                     "presets: " + core::list_text(names, 100) + "; a file of your own is given with -c FILE");
+}
+
+std::string option_meant_by(const std::string& word, const std::vector<std::string>& networks) {
+  const auto is_one_of = [&word](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), word) != names.end();
+  };
+  std::error_code ignored;
+  if (is_one_of(networks)) return "model";
+  if (is_one_of(preset_names())) return "preset";
+  if (std::filesystem::exists(word + "/checkpoints", ignored)) return "resume";
+  if (core::ends_with(word, ".yaml") || core::ends_with(word, ".yml")) return "config";
+  if (core::ends_with(word, ".pth") || core::ends_with(word, ".safetensors")) return "init-from";
+  return "data-dir";
 }
 
 }  // namespace stoker::config

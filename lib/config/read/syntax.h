@@ -88,4 +88,8 @@ struct EmbeddedPreset {
 extern const EmbeddedPreset kEmbeddedPresets[];
 extern const size_t kEmbeddedPresetCount;
 
+/// The option that a word without a flag is probably for: model for one of `networks`, preset, resume for a run
+/// directory, config or init-from by its ending, else data-dir.
+std::string option_meant_by(const std::string& word, const std::vector<std::string>& networks);
+
 }  // namespace stoker::config

@@ -19,7 +19,7 @@ std::string value_text(const Row& row);
 /// " Also --batch, --x." or "".
 std::string alias_text(const Row& row);
 /// Above the options that few should touch.
-inline constexpr const char* kExpertTitle = "For experts: few should touch these";
+inline constexpr const char* kExpertTitle = "Advanced options: rarely needed";
 /// The built-in value, "none" for empty text.
 std::string default_value_text(const Row& row);
 

@@ -313,7 +313,8 @@ std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const
     return rules.take();
   }
   check_fixed_size(options, data, rules);
-  rules.require(options.augment.gaussian_blur == 0 || options.augment.gaussian_blur_kernel < 2 * options.data.img_size.short_side(),
+  rules.require(options.augment.gaussian_blur == 0 ||
+                    options.augment.gaussian_blur_kernel < 2 * options.data.img_size.short_side(),
                 core::format("the kernel of gaussian-blur, {}, reaches beyond the mirrored border of {} pixels",
                              options.augment.gaussian_blur_kernel, options.data.img_size.short_side()));
   rules.require(options.augment.rotate90 == 0 || options.data.img_size.is_square(),

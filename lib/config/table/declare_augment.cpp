@@ -58,7 +58,7 @@ void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
       .used_in_inference();
   d.add("interpolation", o.interpolation, choice_codec<Interpolation>("bilinear bicubic lanczos"))
       .help(
-          "Antialiased filter that resizes images, with Pillow's bits. Set it to what pretrained weights were "
+          "Filter of resizing, antialiased, bit-identical to Pillow's. Set it to what pretrained weights were "
           "evaluated with: bicubic for most of timm's.")
       .value_in_older_runs("bilinear")
       .used_in_inference();

@@ -51,8 +51,7 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .help(
           "Split to evaluate on; auto uses the first of val, validation, valid, test and t10k that exists. Set it "
           "where yours has another name; fold:2/5 is the second of five parts of train-split, each class spread over "
-          "all; "
-          "none trains without validation, on everything: nothing is the best then.")
+          "all; none trains on all images, without validation and a best checkpoint.")
       .used_in_eval();
   d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
       .help(
@@ -137,7 +136,8 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .alias({"imgsz", "image-size"})
       .unit("pixels")
       .help(
-          "The network sees squares of N pixels, or images of HEIGHT,WIDTH; auto uses the median size up to 64, else 224. "
+          "The network sees squares of N pixels, or images of HEIGHT,WIDTH; auto uses the median size up to 64, else "
+          "224. "
           "Raise it for small details; time and memory grow with its square.")
       .used_in_inference();
   d.add("in-chans", o.in_chans, integer_codec(1, 1024))
@@ -186,10 +186,9 @@ void declare_pixels(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add("input-range", o.input_range, range_codec())
       .unit("numbers as stored")
       .help(
-          "Images with more than 8 bits: which number becomes black and which white; full is the whole range of the "
-          "kind, percentile what 0.1 and 99.9 % of the numbers lie below, auto that where it is less than a sixteenth "
-          "of "
-          "the range. Give LOW,HIGH where you know what a sensor delivers.")
+          "Images with more than 8 bits: the values that become black and white; full: the whole range of the type; "
+          "percentile: the 0.1 and 99.9 % percentiles; auto: percentile where these span less than a sixteenth of the "
+          "range. Give LOW,HIGH where the values of a sensor are known.")
       .value_in_older_runs("full")
       .used_in_inference()
       .used_in_pack();
@@ -226,7 +225,8 @@ void declare_loader(Declaration& d, LoaderOptionsOf<Pick>& o) {
       .alias({"b", "batch"})
       .unit("images per device")
       .help(
-          "Images in one forward pass; an optimizer update sees accumulation-steps times as many. Use auto to take the "
+          "Images in one forward pass; an update (optimizer step) sees accumulation-steps times as many. Use auto to "
+          "take the "
           "most that fit the device.");
   d.add("val-batch-size", o.val_batch_size, integer_codec(1, 1 << 20))
       .alias({"vb"})
@@ -262,9 +262,9 @@ void declare_loader(Declaration& d, LoaderOptionsOf<Pick>& o) {
       .expert();
   d.add("feed", o.feed, choice_codec<FeedKind>("loader resident"))
       .help(
-          "How batches reach the device: decoded by workers and copied, or cut from pixels that stay on the device, "
-          "with the same bits. auto uses resident on CUDA for small images of one size that are only padded, cropped "
-          "and mirrored, else loader; resident has not run on a card yet.")
+          "loader: workers decode batches, which are copied to the device; resident: the pixels of the data set stay "
+          "in the memory of the device, which crops them, bit-identical. auto uses resident on CUDA for small images "
+          "of one size that are only padded, cropped and mirrored; resident has not run on a card yet.")
       .per_process()
       .expert();
   d.add("cache", o.cache, choice_codec<CacheTier>("none ram compressed"))

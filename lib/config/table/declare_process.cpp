@@ -64,7 +64,8 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
       .value_switch({"auto", "off", "on", "bfloat16", "float16"}, [&o] { return !is_set(o.amp); })
       .alias({"use-amp"})
       .help(
-          "Mixed precision; convolutions and matrix products in bfloat16 or float16, weights in float32. Leave it at "
+          "Mixed precision; convolutions and matrix multiplications in bfloat16 or float16, weights in float32. Leave "
+          "it at "
           "auto, which is bfloat16 where the device computes it natively and, on a CPU, the network trains faster with "
           "it; --amp alone is on, in float16 on a GPU without bfloat16; --no-amp is off.")
       .used_in_inference();
@@ -164,10 +165,9 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
       .expert();
   d.add("graphs", o.graphs, choice_codec<Graphs>("on off"))
       .help(
-          "Record forward, loss and backward of full batches as a CUDA graph, which one launch does again. Bits do not "
-          "depend on it. auto tries it where launching is found to hold the device up, and keeps it where updates "
-          "become shorter. Needs CUDA, LibTorch 2.1 or newer and one replica; not with grad-checkpointing. It "
-          "has not run on a card yet.")
+          "Capture forward, loss and backward of full batches as a CUDA graph and replay it; bit-identical. auto tries "
+          "it where launching operations holds the device up, and keeps it where updates become shorter. Needs CUDA, "
+          "LibTorch 2.1 or newer and one replica; not with grad-checkpointing. It has not run on a card yet.")
       .per_process()
       .expert();
   d.add("exchange-timeout", o.exchange_timeout_seconds, duration_codec())
@@ -188,7 +188,7 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
   d.add("listen", o.listen, text_codec("ADDRESS", true))
       .help(
           "Address at which rank 0 listens for ranks on other machines; without it none can connect. Choose a trusted "
-          "network: the exchange has no authentication. The first screen shows the address in use: some releases of "
+          "network: the exchange has no authentication. The banner shows the address in use: some releases of "
           "LibTorch can only listen at all addresses of a machine.")
       .per_process()
       .used_in_inference();
@@ -241,8 +241,8 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .per_process();
   d.add("keep-every", o.keep_every, epochs_or_updates_codec())
       .help(
-          "Checkpoints that are written then, and stay: 10e or 5000u. Set it to go back to any part of a run, as for "
-          "cool-downs.")
+          "Interval of checkpoints that are kept for good: 10e or 5000u. Set it to go back to any part of a run, as "
+          "for cool-downs.")
       .per_process();
   d.add("average-last", o.average_last, integer_codec(0, 1000))
       .unit("checkpoints")

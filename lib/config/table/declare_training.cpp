@@ -34,15 +34,14 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
   d.add("model", o.model, text_codec("NAME", false))
       .alias({"m", "a", "arch"})
       .help(
-          "Network; a name of `train list models`, or FILE.ts with --trust-model. Where none is given: small_cnn, and "
-          "above "
-          "64 pixels resnet18, or mobilenet_v3_small on a CPU where resnet18 would take more than an hour.");
+          "Network; a name of `train list models`, or FILE.ts with --trust-model. Default: small_cnn up to 64 pixels, "
+          "else resnet18, or mobilenet_v3_small on a CPU where resnet18 would take more than an hour.");
   d.add("init-from", o.init_from, weights_codec())
       .alias({"pretrained", "weights"})
       .help(
           "Weights to start from (--pretrained alone: those usual for the network): default or the name of a network, "
-          "as in resnet50 or resnet50.a1_in1k (the newest that fit, of $STOKER_WEIGHTS and the caches of PyTorch and "
-          "Hugging Face), a file, a folder, a run; empty: random ones. Use pretrained weights wherever there are "
+          "as in resnet50 or resnet50.a1_in1k (the newest match in $STOKER_WEIGHTS and the caches of PyTorch and "
+          "Hugging Face), a file, a folder, a run; empty: random weights. Use pretrained weights wherever there are "
           "some.");
   d.add_switch("fresh-head", o.fresh_head)
       .help(
@@ -96,10 +95,9 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
       .counted_alias("freeze-epochs", "e", "never")
       .value_in_older_runs("never")
       .help(
-          "Epochs or updates, as in 2e or 500u, for which what --freeze names, or else all but the classifier, is "
-          "frozen; then all is trained. never: what --freeze names stays frozen. Use 1e to 5e with pretrained weights "
-          "and a new "
-          "classifier.");
+          "Epochs or updates, as in 2e or 500u, after which frozen parameters are trained, too; without --freeze all "
+          "but the classifier is frozen until then. never: what --freeze names stays frozen. Use 1e to 5e with "
+          "pretrained weights and a new classifier.");
   d.add("bn-momentum", o.bn_momentum, number_codec({0, 1}))
       .value_in_older_runs("0")
       .help(
@@ -155,7 +153,7 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
       .help(
           "Peak learning rate; auto is lr-base x images per update / 256. Set it for pretrained weights, about a tenth "
           "of auto; where lr-base is not given, auto uses 0.4 for one-cycle by sched auto, 0.001 x the square root of "
-          "images / 256 for adam and its like (lamb 0.003, lion 0.0001), 0.002 for adamw by opt auto.");
+          "images / 256 for optimizers like adam (lamb 0.003, lion 0.0001), 0.002 where opt auto chose adamw.");
   d.add("lr-base", o.lr_base, number_codec(kPositive))
       .unit("per 256 images")
       .help(
@@ -210,7 +208,7 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
   d.add("model-ema-decay", o.model_ema_decay, number_codec(kBelowOne))
       .unit("per update")
       .help(
-          "EMA decay per optimizer step. Lower it in short runs: the average covers about 1 / (1 - decay) "
+          "EMA decay per update. Lower it in short runs: the average covers about 1 / (1 - decay) "
           "updates.");
   d.add_switch("model-ema-warmup", o.model_ema_warmup)
       .help(
@@ -281,8 +279,7 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
       .value_in_older_runs("10,1,1")
       .help(
           "cosine-restarts: epochs of the first cycle; each next one is MULT times as long and starts at DECAY times "
-          "the "
-          "rate. Let the last end with the run, as 10,2 in 70 epochs.");
+          "the rate. Choose cycles that fill the run: 10,2 fits 70 epochs.");
   d.add("cooldown", o.cooldown, number_codec(kPositive))
       .unit("epochs")
       .used_while([&o] { return has_sched(o, ScheduleKind::wsd); })
@@ -297,9 +294,8 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
       .used_while([&o] { return has_sched(o, ScheduleKind::plateau); })
       .value_in_older_runs("10,0.0001,0")
       .help(
-          "plateau: the rate falls by decay-rate after more than EVALUATIONS (see val-every) whose eval-metric is not "
-          "better than the best by the share THRESHOLD; REST of them after that do not count. As PyTorch's "
-          "ReduceLROnPlateau.");
+          "plateau: PyTorch's ReduceLROnPlateau with patience EVALUATIONS (see val-every), a relative THRESHOLD and a "
+          "cooldown of REST evaluations; the factor is decay-rate.");
   const auto has_one_cycle = [&o] { return has_sched(o, ScheduleKind::one_cycle); };
   d.add_parts("one-cycle", {{"PEAK", o, &Of::one_cycle_pct_start, number_codec({0, 1, true, true})},
                             {"START", o, &Of::one_cycle_div_factor, number_codec({1, 1e12})},
@@ -328,13 +324,14 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .alias({"max-epochs"})
       .unit("epochs")
       .help(
-          "Passes over the training split; of the whole run, not of this start. Raise it to continue a finished run, "
+          "Passes over the training split in all, those before a resume included. Raise it to continue a finished run, "
           "with the learning rates of a run of that length.");
   d.add("max-updates", o.max_updates, integer_codec(0, 1'000'000'000'000))
       .counted_alias("max-steps", "", "0")
       .unit("updates")
       .help(
-          "Stop after this many optimizer updates of the whole run, which also ends with epochs; 0: no limit. Use it "
+          "Stop after this many updates (optimizer steps) of the whole run, which also ends with epochs; 0: no limit. "
+          "Use it "
           "for "
           "trials: the schedule spans all epochs.")
       .free_on_resume();
@@ -353,10 +350,10 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .value_in_older_runs("1")
       .unit("replicas")
       .help(
-          "Copies of the network in the arithmetic of an update, each with batches, batch statistics and random "
-          "numbers of its own. Set it to a power of two for the same bits on any number of processes that divides it; "
-          "auto is one for each process, and a resumed run keeps its number. An update sees replicas x "
-          "accumulation-steps x batch-size images; the replicas of one process run one after the other.");
+          "Logical data-parallel replicas, each with batches, batch-norm statistics and random state of its own. Set "
+          "it to a power of two for the same bits on any number of processes that divides it; auto is one for each "
+          "process, and a resumed run keeps its number. An update sees replicas x accumulation-steps x batch-size "
+          "images; the replicas of one process run one after the other.");
   d.add("total-batch-size", o.total_batch_size, integer_codec(0, 1 << 30))
       .alias({"effective-batch-size", "global-batch-size"})
       .unit("images per update")
@@ -394,7 +391,7 @@ void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o, const ScheduleO
       .counted_alias("val-interval", "e", "never")
       .value_in_older_runs("1e")
       .help(
-          "Between evaluations, each of which may be the best and is saved then; the end of a run is always evaluated. "
+          "Interval of validation; the best checkpoint is saved after it, and the end of a run is always evaluated. "
           "Raise it where evaluation takes long; use 2000u, 0.25e or 10m in long epochs. By time, best and patience "
           "depend on the clock.")
       .used_while(decides_rates);
@@ -415,9 +412,9 @@ void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o, const ScheduleO
                            {"DELTA", o, &Of::min_delta, number_codec(kNotNegative)}})
       .alias({"early-stopping"})
       .help(
-          "Stop at an evaluation EPOCHS or more epochs after the last improvement: eval-metric was better by more than "
-          "DELTA than at the improvement before. Where val-every is inside epochs, evaluations are counted. Those that "
-          "only a stop caused do not count. Set it where you do not know how long to train; 0: never.")
+          "Early stopping: stop after EPOCHS without an improvement of eval-metric by more than DELTA. Where val-every "
+          "is inside epochs, evaluations are counted. Those that only a stop caused do not count. Set it where the "
+          "length to train is unknown; 0: never.")
       .free_on_resume();
 }
 

@@ -275,7 +275,7 @@ class Rewriter {
     if (!without_effect_.empty()) {
       std::string names;
       for (const std::string& name : without_effect_) names += (names.empty() ? "" : ", ") + core::printable(name);
-      notes_.push_back("accepted without effect: " + names);
+      notes_.push_back("accepted and ignored: " + names);
     }
     return out_;
   }

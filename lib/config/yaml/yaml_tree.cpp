@@ -158,7 +158,7 @@ YamlNode parse_yaml(const std::string& text, std::vector<YamlProblem>& problems)
     }
   } catch (const YAML::Exception& error) {
     problems.push_back({line_of(error.mark), "not valid YAML: " + error.msg});
-    if (error.msg.find("tab") == std::string::npos && explain_tabs(text, problems)) return {};
+    if (explain_tabs(text, problems)) return {};
   } catch (const std::exception& error) {
     problems.push_back({1, std::string("not valid YAML: ") + error.what()});
   }

@@ -16,7 +16,7 @@ namespace stoker::data {
 namespace {
 
 constexpr std::array kListEndings = {".csv", ".tsv", ".txt", ".lst"};
-constexpr size_t kRowsSeen = 50;  // rows that say what columns hold
+constexpr size_t kRowsSeen = 50;  // rows from which the kind of a column is derived
 /// Usual names of columns with images in published lists.
 constexpr std::array kPathNames = {"path",       "image_path", "img_path",  "filepath", "file_path",
                                    "filename",   "file_name",  "file",      "image",    "img",

@@ -145,8 +145,8 @@ int64_t Loader::Impl::images_in_batch(int64_t batch) const {
 }
 
 void Loader::Impl::allocate(BatchBuffer& buffer) const {
-  buffer.allocate(std::min(settings.batch_size, samples), settings.stored ? recipe_shape() : plan.shape, source->num_targets(),
-                  settings.pin_memory && torch::cuda::is_available());
+  buffer.allocate(std::min(settings.batch_size, samples), settings.stored ? recipe_shape() : plan.shape,
+                  source->num_targets(), settings.pin_memory && torch::cuda::is_available());
 }
 
 /// Makes the buffer of a batch ready for writing.

@@ -187,7 +187,8 @@ void BatchBuffer::allocate(int64_t batch_size, const SampleShape& shape, int64_t
                       core::format("cannot allocate {}{} for a batch of images",
                                    core::bytes_text(static_cast<double>(batch_size * row_bytes)),
                                    pinned ? " of page-locked memory" : ""),
-                      "use a smaller --batch-size (to evaluate: --val-batch-size), --prefetch-factor or --img-size, or for clips fewer --clip-frames");
+                      "use a smaller --batch-size (to evaluate: --val-batch-size), --prefetch-factor or --img-size, or "
+                      "for clips fewer --clip-frames");
   }
   image_rows = static_cast<uint8_t*>(images.data_ptr());
   label_rows = labels.data_ptr<int64_t>();

@@ -138,7 +138,8 @@ void AugmentedImage::move_at_random() {
     degrees = stream(RngPurpose::rotation).uniform(-plan_.rotation_degrees, plan_.rotation_degrees);
   }
   if (!plan_.is_affine)
-    return move_pixels(copy_of_pixels(), rotation_map(degrees, image_.width, image_.height), plan_.interpolation, image_);
+    return move_pixels(copy_of_pixels(), rotation_map(degrees, image_.width, image_.height), plan_.interpolation,
+                       image_);
   core::Rng rng = stream(RngPurpose::affine);
   const auto shift_of = [&](int side) {
     const double reach = plan_.shift * side;

@@ -47,8 +47,8 @@ constexpr int kMagnitudes = 31;        ///< levels 0 to 30
 constexpr int kAugMixMagnitudes = 10;  ///< levels 0 to 9; torchvision's AugMix draws the lowest three
 
 /// The number that torchvision gives `operation` at `level` on images of `width` x `height` pixels; 0
-/// where it takes none. Shears as tangents, translations in pixels, rotations in degrees, colours as factor - 1, posterize
-/// in bits, solarize as a threshold.
+/// where it takes none. Shears as tangents, translations in pixels, rotations in degrees, colours as factor - 1,
+/// posterize in bits, solarize as a threshold.
 double magnitude_of(ImageOperation operation, MagnitudeSpace space, int level, int width, int height);
 /// Whether the sign of the magnitude is drawn too.
 bool has_sign(ImageOperation operation);

@@ -16,8 +16,8 @@ enum class Interpolation { nearest, bilinear };
 using AffineMap = std::array<double, 6>;
 
 AffineMap rotation_map(double degrees, int width, int height);  ///< counter-clockwise about the centre
-AffineMap shear_map(double x, double y);                        ///< about the upper left corner: a row moves by -x times its y
-AffineMap shift_map(int right, int down);                       ///< pixels
+AffineMap shear_map(double x, double y);   ///< about the upper left corner: a row moves by -x times its y
+AffineMap shift_map(int right, int down);  ///< pixels
 
 /// A turn counter-clockwise, a shear of rows and a scale about the centre, then a shift: torchvision's F.affine.
 struct AffineMove {

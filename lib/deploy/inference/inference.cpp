@@ -178,8 +178,8 @@ void require_images_large_enough(model::ImageModel& model, const config::Resolve
   } catch (const c10::Error& error) {
     if (engine::is_out_of_memory(error)) throw;
     throw core::Error(core::ErrorKind::config,
-                      core::format("{} cannot take images of {} x {} pixels: {}", options.model.model, size.height, size.width,
-                                   engine::short_text_of(error)),
+                      core::format("{} cannot take images of {} x {} pixels: {}", options.model.model, size.height,
+                                   size.width, engine::short_text_of(error)),
                       "choose a larger --img-size, or another --model");
   }
   model.train();

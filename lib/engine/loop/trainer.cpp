@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kWorstSamples = 16;
 
-/// Whether the learning rate has just been lowered: that is saved, so that checkpoints know all of a run's rates.
+/// Whether the learning rate has just been lowered: that is saved, so that checkpoints have all rates of a run.
 bool is_cut_at(const RunProgress& at) { return !at.rate_cuts.empty() && at.rate_cuts.back() == at.updates; }
 
 }  // namespace

@@ -48,7 +48,7 @@ struct ThreadSpeed {
   int64_t threads = 1;
   double handover_seconds = 0;        ///< median time of an operation so short that sharing it out is most of it
   double worst_handover_seconds = 0;  ///< 95th percentile
-  double speedup = 1;                 ///< of a float32 matrix product over one thread
+  double speedup = 1;                 ///< of a float32 matrix multiplication over one thread
 };
 
 /// The number of threads is as before afterwards.

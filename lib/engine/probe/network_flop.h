@@ -9,14 +9,14 @@ namespace stoker::engine {
 struct NetworkFlop {
   double forward = 0;   ///< of one image or clip
   double grouped = 0;   ///< of forward: convolutions of several groups
-  double products = 0;  ///< of forward: matrix products
+  double products = 0;  ///< of forward: matrix multiplications
   double training = 0;  ///< and of its gradients: of weights that are trained, of inputs that need one
 };
 
-/// Convolutions and matrix products, as LibTorch's dispatcher meets them: an addition and a multiplication are two.
-/// Normalizations, activations and the like are not counted, as in fvcore and in PyTorch's FlopCounterMode. One image
-/// is computed in float32, large squares smaller and scaled by their area; the learner is as before afterwards. Throws
-/// what the network throws, for example when it takes no images of another size.
+/// Convolutions and matrix multiplications, as LibTorch's dispatcher meets them: an addition and a multiplication are
+/// two. Normalizations, activations and the like are not counted, as in fvcore and in PyTorch's FlopCounterMode. One
+/// image is computed in float32, large squares smaller and scaled by their area; the learner is as before afterwards.
+/// Throws what the network throws, for example when it takes no images of another size.
 NetworkFlop network_flop(Learner& learner, const ProbeSettings& settings);
 
 }  // namespace stoker::engine

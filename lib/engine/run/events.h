@@ -101,7 +101,7 @@ struct ComputeCost {
   double training_flop = 0;         ///< of one image or clip: forward and backward; 0: not known
   double peak_flop_per_second = 0;  ///< of all devices of the run together, in its precision, measured; 0: not known
   double grouped_share = 0;         ///< of forward_flop: convolutions of several groups, as depthwise ones are; 0 to 1
-  double product_share = 0;         ///< of forward_flop: matrix products, as linear layers and attention are; 0 to 1
+  double product_share = 0;  ///< of forward_flop: matrix multiplications, as linear layers and attention are; 0 to 1
 };
 
 /// Model FLOPs utilization: the share of the peak that training at this rate needs, 0 to about 1. Absent where either

@@ -103,8 +103,8 @@ class VisionTransformer : public ImageModel {
         torch::nn::Conv2d(torch::nn::Conv2dOptions(spec.in_chans, shape.width, shape.patch).stride(shape.patch)));
     const auto [rows, columns] = VisionTransformer::position_grid();
     const auto encoder = register_module("encoder", std::make_shared<torch::nn::Module>());
-    positions_ =
-        encoder->register_parameter("pos_embedding", torch::empty({1, rows * columns + 1, shape.width}).normal_(0, 0.02));
+    positions_ = encoder->register_parameter("pos_embedding",
+                                             torch::empty({1, rows * columns + 1, shape.width}).normal_(0, 0.02));
     add_layer({"class_token", "conv_proj.", "encoder.pos_embedding"});
     add_blocks(*encoder, shape, spec.drop_path_rate);
     norm_ = encoder->register_module("ln", vit_norm(shape.width));
@@ -148,8 +148,8 @@ class VisionTransformer : public ImageModel {
   void require_size(const torch::Tensor& x) const {
     if (x.size(2) == size_.height && x.size(3) == size_.width) return;
     throw core::Error(core::ErrorKind::config,
-                      core::format("a ViT made for images of {} x {} pixels was given {} x {} (height x width)", size_.height,
-                                   size_.width, x.size(2), x.size(3)),
+                      core::format("a ViT made for images of {} x {} pixels was given {} x {} (height x width)",
+                                   size_.height, size_.width, x.size(2), x.size(3)),
                       "use --img-size " + config::image_size_text({x.size(2), x.size(3)}));
   }
 
@@ -170,11 +170,11 @@ std::shared_ptr<ImageModel> make_vision_transformer(const ModelSpec& spec) {
   const int64_t patch = shape.patch;
   if (spec.img_size.height % patch != 0 || spec.img_size.width % patch != 0) {
     const auto fitting = [patch](int64_t side) { return std::max(patch, side / patch * patch); };
-    throw core::Error(core::ErrorKind::config,
-                      core::format("{} cuts images into patches of {} pixels, but img-size is {}", spec.name, patch,
-                                   config::image_size_text(spec.img_size)),
-                      "use --img-size " + config::image_size_text({fitting(spec.img_size.height),
-                                                                   fitting(spec.img_size.width)}));
+    throw core::Error(
+        core::ErrorKind::config,
+        core::format("{} cuts images into patches of {} pixels, but img-size is {}", spec.name, patch,
+                     config::image_size_text(spec.img_size)),
+        "use --img-size " + config::image_size_text({fitting(spec.img_size.height), fitting(spec.img_size.width)}));
   }
   if (spec.num_classes == 0) {
     throw core::Error(core::ErrorKind::config, spec.name + " gives no feature map, which a larger network needs of it",

@@ -65,7 +65,7 @@ std::string DriftWatch::cause(const EpochWindow& best, const EpochWindow& now) {
   }
   if (now.data_wait_share > best.data_wait_share + kMoreWaiting) {
     const bool others_compute = knows_others && now.other_cpus > kMoreOthers;  // a worker without a CPU is late, too
-    return format("it waits for data {:.0f}% of the time, then {:.0f}%: storage or page cache gives less than it did{}",
+    return format("it waits for data {:.0f}% of the time, then {:.0f}%: storage or page cache got slower{}",
                   100 * now.data_wait_share, 100 * best.data_wait_share,
                   others_compute
                       ? format(", or workers get less of the CPUs, of which other processes keep {:.1f} busy, "

@@ -45,8 +45,8 @@ struct BannerFacts {
 
 /// Facts before anything is measured: program, command, data. The first lines of banner_lines() and its fourth.
 std::vector<std::string> known_lines(const BannerFacts& facts);
-/// The first screen: at most 16 lines, and those of a card. What a narrow terminal breaks is the command alone, if it
-/// is long.
+/// The first lines of a run: at most 16 lines, and those of a card. What a narrow terminal breaks is the command alone,
+/// if it is long.
 std::vector<std::string> banner_lines(const BannerFacts& facts);
 /// The rest: workers, caches, memory by part, notes that did not fit, and every automatic choice with its reason.
 std::vector<std::string> banner_details(const BannerFacts& facts);

@@ -225,7 +225,8 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
   const std::vector<LinePart> figures = epoch_parts(event, start_);
   console_.log_as("  " + fit_line(figures, kEpochColumns), console_.fitted(figures, "  ", kEpochColumns + 2));
   if (!event.ranks.empty()) core::log_info("  {}", ranks_line(event.ranks));
-  if (event.found.resources) core::log_debug("  {}", resource_text(*event.found.resources));
+  const std::string resources = event.found.resources ? resource_text(*event.found.resources) : "";
+  if (!resources.empty()) core::log_debug("  {}", resources);
   for (const std::string& times : time_lines(event.times)) core::log_debug("  {}", times);
   if (event.found.diagnosis) log_diagnosis(*event.found.diagnosis);
   if (event.is_cut_short) return;

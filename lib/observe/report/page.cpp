@@ -100,7 +100,7 @@ std::string page_of(const std::string& title, const std::string& made_by, const 
   const std::string note =
       reload_seconds > 0 ? core::format("; reloads itself every {} seconds while training continues", reload_seconds)
                          : "";
-  // An empty icon: browsers would otherwise ask the server of the page for one.
+  // An empty icon: browsers would otherwise request one from the server.
   return core::format(
              "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
              "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n{4}"

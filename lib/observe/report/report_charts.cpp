@@ -86,12 +86,15 @@ std::string metric_charts(const Runs& runs) {
     for (const std::string& column : run.epoch_columns) {
       if (column.rfind("eval_", 0) != 0 || std::find(done.begin(), done.end(), column) != done.end()) continue;
       done.push_back(column);
+      if (std::all_of(runs.begin(), runs.end(), [&](const RunRecord& one) { return is_trivial(one, column); }))
+        continue;
       const std::string metric = column.substr(5), unit = unit_of(metric);
+      const std::string label = unit == "percent" ? unit : metric;
       std::vector<Wanted> wanted = {{&RunRecord::by_epoch, column, "validation"}};
       if (runs.size() == 1 && any_has(runs, &RunRecord::by_report, "train_" + metric)) {
         wanted.push_back({&RunRecord::by_report, "train_" + metric, "training", 1, /*dashed=*/true});
       }
-      html += chart_of(runs, metric, "epochs", runs.size() > 1 ? "validation, " + unit : unit, wanted, false,
+      html += chart_of(runs, metric, "epochs", runs.size() > 1 ? "validation, " + label : label, wanted, false,
                        ceiling_of(unit));
     }
   }

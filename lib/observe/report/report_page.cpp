@@ -84,7 +84,7 @@ std::string result_table(const RunRecord& run) {
   rows += "</tr>\n";
   for (const std::string& column : run.epoch_columns) {
     const bool is_quality = column == "train_loss" || (column.rfind("eval_", 0) == 0 && column != "eval_seconds");
-    if (!is_quality) continue;
+    if (!is_quality || is_trivial(run, column)) continue;
     const std::string metric = column == "train_loss" ? "training loss" : column.substr(5);
     const std::string name = metric == "loss" ? "validation loss" : metric;
     const std::string a = value_text(cell_of(run, first, column), metric),
@@ -318,6 +318,14 @@ std::string unit_of(const std::string& metric) {
   return metric.find("percent") != std::string::npos ? "percent" : "value";
 }
 
+bool is_trivial(const RunRecord& run, const std::string& column) {
+  if (column != "eval_top5") return false;
+  return std::all_of(run.epoch_rows.begin(), run.epoch_rows.end(), [&](const std::vector<std::string>& row) {
+    const std::string cell = cell_of(run, row, column);
+    return cell.empty() || std::atof(cell.c_str()) >= 100;
+  });
+}
+
 std::string outcome_section(const Runs& runs) {
   const std::string what =
       runs.size() == 1 ? outcome_line(runs[0]) + result_table(runs[0]) : runs_table(runs) + differences(runs);
@@ -401,7 +409,7 @@ std::string comparison_section(const SweepTables& tables) {
   return section_of("Sweep", html_of("Sweep", tables.sweep) +
                                  "<p>Means over seeds and folds with their 95 % intervals. Better than: the ranks that "
                                  "are worse by more than chance, by paired t-tests, corrected for their number (Holm). "
-                                 "Seeds needed: in all, to tell a row from the first in 80 of 100 cases.</p>\n" +
+                                 "Seeds needed: in all, to separate a row from the first with 80 % power.</p>\n" +
                                  halving);
 }
 

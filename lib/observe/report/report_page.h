@@ -45,6 +45,8 @@ std::string run_label(const std::vector<RunRecord>& runs, size_t index);
 /// The output of `show` for each run; of several each in an element to open, the first is open, at most six are shown.
 std::string per_run(const std::vector<RunRecord>& runs, const std::function<std::string(const RunRecord&)>& show);
 
+/// Whether a column has nothing to show: top5 where each epoch has 100 %, as with five classes.
+bool is_trivial(const RunRecord& run, const std::string& column);
 /// The unit of a metric of summary.csv: "percent", "share" (at most 1) or "value".
 std::string unit_of(const std::string& metric);
 

@@ -91,8 +91,12 @@ ResourceTexts resource_texts(const ResourceReading& reading) {
 
 std::string resource_text(const ResourceReading& reading) {
   const ResourceTexts texts = resource_texts(reading);
-  const std::string text = texts.gpu + " | " + texts.vram + " | " + texts.cpu + " | " + texts.ram;
-  return texts.slowed.empty() ? text : text + " | " + texts.slowed;
+  std::string text;
+  for (const std::string& part : {texts.gpu, texts.vram, texts.cpu, texts.ram, texts.slowed}) {
+    const bool is_known = !part.empty() && part.find("n/a") == std::string::npos;
+    if (is_known) text += (text.empty() ? "" : " | ") + part;
+  }
+  return text;
 }
 
 core::Json resource_json(const ResourceReading& reading) {

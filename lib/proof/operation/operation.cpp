@@ -75,7 +75,7 @@ std::string spoken_name(const std::string& name) {
   if (name == "aten::convolution") return "convolution";
   if (name == "aten::convolution_backward") return "gradient of a convolution";
   const std::string plain = name.substr(name.rfind(':') + 1);
-  return is_matrix_product(name) ? format("matrix product ({})", plain) : plain;
+  return is_matrix_product(name) ? format("matrix multiplication ({})", plain) : plain;
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ class JobEnd : public engine::Observer {
   JobEnd(const JobEnd&) = delete;
   JobEnd& operator=(const JobEnd&) = delete;
 
-  std::string text() const;  ///< for the first screen
+  std::string text() const;  ///< for the banner
   /// Seconds before the end at which the run stops, `left` of them being left.
   double reserve(double left) const;
 

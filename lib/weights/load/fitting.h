@@ -45,9 +45,9 @@ bool equal_without_ones(at::IntArrayRef one, at::IntArrayRef other);
 /// to I = 1). Undefined where neither fits.
 torch::Tensor adapt_input_channels(const torch::Tensor& weight, int64_t channels);
 
-/// Position embeddings [1, 1 + n * n, E] of square images for a grid of `rows` x `columns` patches: the first stays, the
-/// others are resampled bicubically with antialiasing, as timm's resample_abs_pos_embed(). Undefined where n is not a
-/// whole number.
+/// Position embeddings [1, 1 + n * n, E] of square images for a grid of `rows` x `columns` patches: the first stays,
+/// the others are resampled bicubically with antialiasing, as timm's resample_abs_pos_embed(). Undefined where n is not
+/// a whole number.
 torch::Tensor resample_positions(const torch::Tensor& positions, int64_t rows, int64_t columns);
 
 /// Weights of a batch norm with `ours` as epsilon that evaluates as `weight` [C] does with `theirs`, given its running

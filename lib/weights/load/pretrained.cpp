@@ -164,11 +164,12 @@ namespace {
   std::string folder = local.folders.empty() ? "" : local.folders[0];
   folder = folder.substr(0, folder.rfind(" (absent)"));
   const std::vector<std::string> ways = is_folder ? std::vector<std::string>() : ways_to_fetch(name, network, folder);
-  std::string hint = "name a file, a folder or a run of train; train list weights prints where networks have some";
+  std::string hint =
+      "name a file, a folder or a run of train, or another network: --model resnet18; train list weights prints those "
+      "that have pretrained weights";
   if (!ways.empty()) {
-    hint = ways.size() == 1 ? "nothing is downloaded unasked: run this command"
-                            : "nothing is downloaded unasked: run one of these commands";
-    hint += ", then this one again (or name a file that you have with --init-from):";
+    hint = format("train downloads nothing by itself. Run {}, then repeat yours (or name a file with --init-from):",
+                  ways.size() == 1 ? "this command" : "one of these commands");
     for (const std::string& way : ways) hint += "\n    " + way;
   }
   throw core::Error(core::ErrorKind::no_input, message, hint);
@@ -265,7 +266,8 @@ model::ModelSpec spec_of(const model::ImageModel& usual, const std::string& netw
   }
   const std::vector<int64_t> positions = shape_in(file, plan, "encoder.pos_embedding");
   if (positions.size() == 3 && positions[1] > 1) {
-    spec.img_size.height = spec.img_size.width = patch * std::max<int64_t>(1, std::lround(std::sqrt(static_cast<double>(positions[1] - 1))));
+    spec.img_size.height = spec.img_size.width =
+        patch * std::max<int64_t>(1, std::lround(std::sqrt(static_cast<double>(positions[1] - 1))));
   }
   // Numbers that a damaged file may have, not those of a network.
   if (spec.num_classes > 1'000'000 || spec.in_chans > 10'000 || spec.img_size.width > 10'000) {

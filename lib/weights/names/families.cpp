@@ -216,7 +216,7 @@ void add_face_block(const BlockNames& names, std::vector<NameRow>& rows) {
 constexpr int kStageBlocks[] = {1, 2, 2, 3, 3, 4, 1};  // of EfficientNet-B0
 constexpr double kDepths[] = {1.0, 1.1, 1.2, 1.4, 1.8, 2.2, 2.6, 3.1};
 
-/// Names of timm do not say which network of TensorFlow's they are from.
+/// timm's names do not show which network of TensorFlow they are from.
 constexpr char kTimmsRemark[] =
     "batch norms are taken to have timm's epsilon of 1e-5; networks whose name in timm begins with tf_ have 1e-3 and "
     "TensorFlow's padding, and give their results with --init-norm-eps 0.001 --same-padding alone";

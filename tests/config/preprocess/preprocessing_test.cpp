@@ -61,14 +61,14 @@ TEST(PreprocessingTest, ReadsBackWhatItWrote) {
       photos(),
       preprocessing_of(options_of({"--eval-crop", "none", "--img-size", "64", "--interpolation", "lanczos"}), {"a"},
                        {8, 0, 0, 0, "uint8"}),
-      preprocessing_of(options_of({"--img-size", "96,320"}), {"a"}, {}),
       preprocessing_of(options_of({"--task", "binary", "--threshold", "0.3"}, {2, 1, 64, 64, 100}), {"no", "yes"}, {}),
       preprocessing_of(
           options_of({"--task", "regression", "--target-mean", "3.25", "--target-scale", "0.7"}, {1, 1, 64, 64, 100}),
           {"speed"}, {0, 64, 80, 6, "float32"}),
       preprocessing_of(options_of({"--task", "head-pose", "--pose-head", "binned,33"}), {"yaw", "pitch", "roll"}, {}),
       preprocessing_of(options_of({}), {"real", "fake"}, {8, 0, 0, 0, "uint8", 2}),
-      preprocessing_of(options_of({"--eval-crop", "letterbox", "--img-size", "64"}), {"a"}, {})};
+      preprocessing_of(options_of({"--eval-crop", "letterbox", "--img-size", "64"}), {"a"}, {}),
+      preprocessing_of(options_of({"--img-size", "96,320"}), {"a"}, {})};
   EXPECT_EQ(again(records[6]).crop, EvalCrop::letterbox);
   EXPECT_EQ(to_json(records[6]).at("resize").at("rule"), "fit");
   EXPECT_EQ(again(records[5]).views, 2);
@@ -158,7 +158,7 @@ TEST(PreprocessingTest, RefusesWhatItDoesNotSupportWithPathAndKey) {
   refused("/resize/antialias", false, "antialias");
   refused("/input/channel_order", "BGR", "channel_order is \"BGR\"");
   refused("/input/height", 0, "height is 0");
-  refused("/input/height", 96, "height and width differ");
+  refused("/input/height", 96, "rule is \"short-side\", but this program supports \"cover\" only");
   refused("/normalize/divide_by", 1, "divide_by");
   refused("/normalize/mean", "gray", "type must be array");
   refused("/crop/share", 0, "share");

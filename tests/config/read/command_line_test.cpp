@@ -92,7 +92,7 @@ TEST_F(CommandLineTest, WhatHasNoEffectIsNoted) {
   const auto c = parsed({"--data", "x", "--no-persistent-workers"});
   ASSERT_EQ(c->notes.size(), 1u);
   EXPECT_EQ(c->notes[0],
-            "persistent-workers (--no-persistent-workers) is accepted without effect: workers always live as "
+            "persistent-workers (--no-persistent-workers) is accepted and ignored: workers always live as "
             "long as the run");
 }
 

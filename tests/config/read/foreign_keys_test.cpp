@@ -126,7 +126,7 @@ TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
                        [&](const std::string& note) { return note.find(words) != std::string::npos; });
   };
   EXPECT_TRUE(noted("rand-m9-mstd0.5-inc1"));
-  EXPECT_TRUE(noted("without effect: dist_bn, log_wandb, worker_seeding"));
+  EXPECT_TRUE(noted("ignored: dist_bn, log_wandb, worker_seeding"));
   EXPECT_TRUE(noted("lr is 0.002"));
 }
 
@@ -243,7 +243,7 @@ TEST_F(ForeignKeysTest, WhatHasNoMeaningHereIsNotedWithItsPlace) {
   EXPECT_EQ(c->options.precision.amp_dtype.value(), AmpDtype::float16);
   const std::string path = directory_.path() + "/theirs.yaml";
   for (const std::string& beginning :
-       {"compile-model (" + path + ":6) is accepted without effect", "total-workers (" + path + ":12) is accepted",
+       {"compile-model (" + path + ":6) is accepted and ignored", "total-workers (" + path + ":12) is accepted",
         "profile-performance (" + path + ":13) is accepted", "profile-gpu-util (" + path + ":14) is accepted",
         "persistent-workers (" + path + ":5) is accepted"}) {
     EXPECT_TRUE(std::any_of(c->notes.begin(), c->notes.end(), [&](const std::string& note) {

@@ -61,7 +61,7 @@ TEST(RenderTest, ResolvedYamlReadsBackAsTheSameValues) {
                                      "--train-split",
                                      "~",
                                      "--log-file",
-                                     "a \"b\" \\ #c: null/äö",
+                                     "a \"b\" \\ #c: null/äö.log",
                                      "--seed",
                                      "18446744073709551615"});
   for (const std::string& yaml : {render_yaml(first.resolution.options), first.yaml()}) {

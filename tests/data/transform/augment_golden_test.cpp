@@ -22,7 +22,7 @@ std::string case_name(const char* operation, const std::vector<double>& numbers)
 }
 
 Bytes dimmed_pattern(int height, int width, int channels) {
-  Bytes pixels = pattern_pixels(height, width, channels);
+  Bytes pixels = pattern_pixels(width, height, channels);
   for (uint8_t& value : pixels) value = static_cast<uint8_t>(value / 2 + 40);
   return pixels;
 }

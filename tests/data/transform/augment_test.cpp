@@ -100,7 +100,7 @@ AugmentPlan all_geometric(config::AugmentPolicy policy) {
 
 Bytes augmented(const AugmentPlan& plan, const SampleKey& key, Bytes pixels, int channels) {
   AugmentScratch scratch;
-  augment(plan, key, {pixels.data(), kSide, channels}, scratch);
+  augment(plan, key, {pixels.data(), kSide, kSide, channels}, scratch);
   return pixels;
 }
 
@@ -225,12 +225,12 @@ TEST(AugmentTest, TheScratchOfAWorkerIsTakenOnce) {
   AugmentPlan plan = everything();
   plan.rotate90 = plan.blur = 1;
   plan.blur_sigma_min = plan.blur_sigma_max;
-  augment(plan, {42, 0, 0}, {pixels.data(), kSide, 3}, scratch);
+  augment(plan, {42, 0, 0}, {pixels.data(), kSide, kSide, 3}, scratch);
   const uint8_t* const copy = scratch.copy.data();
   const uint16_t* const narrowed = scratch.blur.narrowed.data();
   const uint8_t* const padded = scratch.blur.padded.data();
   for (uint64_t sample = 1; sample < 20; ++sample) {
-    augment(plan, {42, 0, sample}, {pixels.data(), kSide, 3}, scratch);
+    augment(plan, {42, 0, sample}, {pixels.data(), kSide, kSide, 3}, scratch);
     EXPECT_EQ(scratch.copy.data(), copy);
     EXPECT_EQ(scratch.blur.narrowed.data(), narrowed);
     EXPECT_EQ(scratch.blur.padded.data(), padded);
@@ -316,7 +316,7 @@ TEST(AugmentTest, NoiseIsNormalWithTheDeviationThatWasAskedFor) {
     const NoiseTable table = make_noise_table(sigma);
     ASSERT_EQ(table.size(), 65536u);
     Bytes pixels = flat_pixels(256, 256, {128, 128, 128});
-    add_noise({pixels.data(), 256, 3}, table, 12345);
+    add_noise({pixels.data(), 256, 256, 3}, table, 12345);
     double sum = 0, squares = 0, within = 0;
     for (const uint8_t value : pixels) {
       const double noise = value - 128.0;
@@ -337,7 +337,7 @@ TEST(AugmentTest, NoiseIsNormalWithTheDeviationThatWasAskedFor) {
 TEST(AugmentTest, NoiseIsCutOffAtBlackAndWhite) {
   Bytes pixels = flat_pixels(kSide, kSide, {0});
   const NoiseTable table = make_noise_table(0.3);
-  add_noise({pixels.data(), kSide, 1}, table, 1);
+  add_noise({pixels.data(), kSide, kSide, 1}, table, 1);
   EXPECT_EQ(*std::min_element(pixels.begin(), pixels.end()), 0);
   EXPECT_GT(*std::max_element(pixels.begin(), pixels.end()), 80);
   const auto black = static_cast<double>(std::count(pixels.begin(), pixels.end(), 0));

@@ -96,7 +96,7 @@ Learner made_learner(const Trained& setup) {
   model::ModelSpec spec;
   spec.name = setup.model;
   spec.num_classes = kClasses;
-  spec.img_size = setup.side;
+  spec.img_size = {setup.side, setup.side};
   spec.width = 8;
   spec.drop_rate = setup.drop_rate;
   spec.drop_path_rate = setup.drop_path_rate;

@@ -23,7 +23,7 @@ TEST_P(HeatMapTest, HeatChangesWhereThePictureDoes) {
   torch::manual_seed(3);
   model::ModelSpec spec;
   spec.name = GetParam();
-  spec.img_size = 128;
+  spec.img_size = {128, 128};
   spec.num_classes = 10;
   const auto network = model::make_model(spec);
   network->eval();

@@ -33,7 +33,7 @@ TEST(DriftTest, TwoSlowEpochsInARowAreAVerdictThatNamesWhatChanged) {
   EXPECT_EQ(
       verdicts[4],
       "640 images/s in the last two epochs, 37% below the 1,020 of epoch 2: it waits for data 35% of the time, then "
-      "2%: storage or page cache gives less than it did");
+      "2%: storage or page cache got slower");
 }
 
 TEST(DriftTest, OtherProcessesAreNamed) {

@@ -58,7 +58,6 @@ class GlooPeers : public WatchedPeers {
   std::string find_lost_rank(double now);
   void break_off(const std::string& cause);
   [[noreturn]] void lose(int peer, const std::string& what);
-  // Nothing where no answer comes.
   std::string cause() noexcept;
   Heartbeat heartbeat_of(int rank) noexcept;
 
