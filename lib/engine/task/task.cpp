@@ -37,7 +37,8 @@ void require_prediction_each(const Task& task, config::TaskKind kind, size_t nam
 
 int64_t table_bytes(config::TaskKind kind, int64_t outputs, int64_t images) {
   constexpr int64_t kRow = 250, kNumber = sizeof(int64_t);  // a row: its names, figures and text
-  const int64_t rows = kRow * outputs;
+  constexpr int64_t kName = 1'000;                          // a class in lists of names, records and their JSON
+  const int64_t rows = (kRow + kName) * outputs;
   if (kind != config::TaskKind::multiclass) return rows;
   constexpr int64_t kCopies = 3;  // the counts, on the host, as a table
   return rows + (outputs <= kMostInMatrix ? kCopies * kNumber * outputs * outputs : kRow * images);
