@@ -26,6 +26,8 @@ TEST(BatchBufferTest, MemoryThatThereIsNotIsALackOfMemory) {
     FAIL() << "no error";
   } catch (const core::Error& error) {
     EXPECT_EQ(error.kind(), core::ErrorKind::out_of_memory) << error.what();
+    EXPECT_NE(std::string(error.what()).find("for a batch of images"), std::string::npos) << error.what();
+    EXPECT_NE(error.hint().find("use a smaller --batch-size"), std::string::npos) << error.hint();
   }
 }
 
