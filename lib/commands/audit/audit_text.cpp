@@ -96,6 +96,10 @@ std::string suspects_text(const Audited& audited) {
     for (size_t k = 0; k < std::min(kExamples, of.most_suspect.size()); ++k) {
       text += suspect_line(audited, of.most_suspect[k]);
     }
+    if (of.most_suspect.size() > kExamples) {
+      text += format("            and {} more: --output FILE.html shows them with pictures, --json lists them\n",
+                     count_text(static_cast<int64_t>(of.most_suspect.size() - kExamples)));
+    }
     constexpr double kWeak = 80;  // percent of labels that a network predicts
     if (of.agreed >= 0 && percent(of.agreed, of.judged) < kWeak) {
       text += "            a network that disagrees so often suspects many right labels: train it further\n";

@@ -45,17 +45,17 @@ std::string interval_text(const statistics::Interval& interval, engine::MetricUn
   return format("{} to {}", number_text(interval.low, unit), number_text(interval.high, unit));
 }
 
-std::string calibration_line(const statistics::Calibration& calibration) {
+std::string calibration_line(const statistics::Calibration& calibration, bool is_of_labels) {
   const bool is_finding = calibration.ece > calibration.chance_ece;
   const char* const verdict = !is_finding                                  ? "not significant"
                               : calibration.confidence > calibration.right ? "overconfident"
                               : calibration.confidence < calibration.right ? "underconfident"
                                                                            : "off";
-  return format(
-      "calibration  mean confidence {:.1f}%, accuracy {:.1f}%; ECE {:.2f} points, {} (perfectly calibrated: up to "
-      "{:.2f})",
-      100 * calibration.confidence, 100 * calibration.right, 100 * calibration.ece, verdict,
-      100 * calibration.chance_ece);
+  const char* const answers =
+      is_of_labels ? "mean probability {:.1f}%, positives {:.1f}%" : "mean confidence {:.1f}%, accuracy {:.1f}%";
+  return format("calibration  {}; ECE {:.2f} points, {} (perfectly calibrated: up to {:.2f})",
+                format(answers, 100 * calibration.confidence, 100 * calibration.right), 100 * calibration.ece, verdict,
+                100 * calibration.chance_ece);
 }
 
 std::string threshold_text(const char* figure, const statistics::BestThreshold& best) {
@@ -123,7 +123,7 @@ std::vector<std::string> certainty_lines(const statistics::Certainty& certainty,
     intervals += format("  {} {}{}", metric.name, interval_text(metric.interval, unit), unit_text(unit));
   }
   std::vector<std::string> lines = {intervals};
-  if (certainty.calibration) lines.push_back(calibration_line(*certainty.calibration));
+  if (certainty.calibration) lines.push_back(calibration_line(*certainty.calibration, !certainty.thresholds.empty()));
   for (size_t i = 0; i < std::min(kShownLabels, certainty.thresholds.size()); ++i) {
     lines.push_back(threshold_line(certainty.thresholds[i], label_names[i]));
   }

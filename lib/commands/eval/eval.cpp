@@ -318,6 +318,9 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
     return open_labelled(flags, given, trained);
   };
   load_network(open, ranks, loaded);
+  if (const double temperature = options.task.temperature; temperature != 1 && !flags.calibrate) {
+    core::log_info("calibrated   outputs are divided by a temperature of {:.4g} (preprocess.json)", temperature);
+  }
 
   TableColumns columns;
   columns.truth = true;

@@ -100,8 +100,8 @@ bool diff_runs(const Context& context, const std::string& path_a, const std::str
                 "train both with --digest-every N, or --save-every with the same number of updates");
   }
   if (window.different == 0) {
-    core::log_info("records   the {} updates of which both have one agree, up to update {}", window.compared,
-                   window.equal);
+    core::log_info("records   the {} updates of which both have one agree: the weights after update {} are the same",
+                   window.compared, window.equal);
     return same;
   }
   core::log_info("records   agree up to update {}, differ at update {}: recomputing {} in both", window.equal,

@@ -193,6 +193,17 @@ DivergencePoint first_difference(const RunTrace& a, const RunTrace& b) {
   return {};
 }
 
+/// The program that computed a checkpoint. When its libraries were checked, and for how long, is no difference.
+core::Json program_of(const std::string& checkpoint) {
+  core::Json program = engine::read_lineage(checkpoint).program;
+  const auto backend = program.is_object() ? program.find("backend") : program.end();
+  if (backend != program.end() && backend->is_string()) {
+    const std::string text = backend->get<std::string>();
+    *backend = text.substr(0, text.find(", checked "));
+  }
+  return program;
+}
+
 }  // namespace
 
 DifferentSetup compare_setups(const std::string& checkpoint_a, const std::string& checkpoint_b) {
@@ -202,7 +213,7 @@ DifferentSetup compare_setups(const std::string& checkpoint_a, const std::string
   if (a.contains("data_fingerprint") && b.contains("data_fingerprint")) {
     found.same_data = a.at("data_fingerprint") == b.at("data_fingerprint");
   }
-  found.program = compare_texts(engine::read_lineage(checkpoint_a).program, engine::read_lineage(checkpoint_b).program);
+  found.program = compare_texts(program_of(checkpoint_a), program_of(checkpoint_b));
   return found;
 }
 
