@@ -235,22 +235,23 @@ int64_t largest_batch(PlanInputs inputs, const MemoryBudget& budget, int64_t mos
 }
 
 std::string largest_fitting_change(const PlanInputs& inputs, const MemoryBudget& budget) {
+  constexpr double kMargin = 0.05;  // of what is free: the start that follows the advice may find a little less
   PlanInputs uncached = inputs;
   uncached.cache_bytes = 0;
-  if (inputs.cache_bytes > 0 && fits(uncached, budget)) return "--cache none";
+  if (inputs.cache_bytes > 0 && fits(uncached, budget, kMargin)) return "--cache none";
   PlanInputs alone = inputs;  // the batch stays, what surrounds it shrinks
   alone.cache_bytes = 0;
   for (alone.num_workers = inputs.num_workers / 2; alone.num_workers > 0; alone.num_workers /= 2) {
-    if (!fits(alone, budget)) continue;
+    if (!fits(alone, budget, kMargin)) continue;
     return format("{}--num-workers {}", inputs.cache_bytes > 0 ? "--cache none " : "", alone.num_workers);
   }
-  if (const int64_t batch = largest_batch(inputs, budget, inputs.batch_size - 1, /*margin=*/0); batch > 0) {
+  if (const int64_t batch = largest_batch(inputs, budget, inputs.batch_size - 1, kMargin); batch > 0) {
     return batch_flags(inputs, with_batch(inputs, batch));
   }
   PlanInputs least = uncached;
   least.prefetch_factor = 1;
   least.num_workers = std::min<int64_t>(1, inputs.num_workers);
-  const int64_t batch = largest_batch(least, budget, inputs.batch_size, /*margin=*/0);
+  const int64_t batch = largest_batch(least, budget, inputs.batch_size, kMargin);
   if (batch == 0) return "";
   return format("{}--num-workers {} --prefetch-factor 1 {}", inputs.cache_bytes > 0 ? "--cache none " : "",
                 least.num_workers, batch_flags(inputs, with_batch(least, batch)));
@@ -330,7 +331,7 @@ void require_enough_memory(const PlanInputs& inputs, const MemoryBudget& budget,
 void require_evaluation_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check) {
   const std::string short_of = shortage(make_memory_plan(inputs), budget);
   if (short_of.empty()) return;
-  const int64_t batch = largest_batch(inputs, budget, inputs.val_batch_size, /*margin=*/0);
+  const int64_t batch = largest_batch(inputs, budget, inputs.val_batch_size, /*margin=*/0.05);
   refuse_or_warn(short_of,
                  batch > 0 ? core::format("this may fit: --val-batch-size {}", batch)
                            : "not even one image fits: choose a smaller --img-size",

@@ -73,8 +73,8 @@ struct MemoryBudget {
 };
 /// "" when the plan fits; else what is short, in one sentence.
 std::string shortage(const MemoryPlan& plan, const MemoryBudget& budget);
-/// The least change that fits, as flags: without a cache, the largest batch, fewer workers, all of it. "" when there is
-/// none.
+/// The least change that fits with 5 % of what is free to spare, as flags: without a cache, the largest batch, fewer
+/// workers, all of it. "" when there is none.
 std::string largest_fitting_change(const PlanInputs& inputs, const MemoryBudget& budget);
 /// The largest batch in [1, most] that leaves `margin` (a share) of what there is; 0 when not even one image
 /// fits. Evaluation takes no larger batches than training then.

@@ -90,7 +90,7 @@ TEST(BatchChoiceTest, ARefusalNamesWhatFits) {
   inputs.batch_size = 64;
   inputs.val_batch_size = 64;
   const auto failure =
-      fixtures::failure_of([&] { require_enough_memory(inputs, budget_with(33), /*plan_check=*/true); });
+      fixtures::failure_of([&] { require_enough_memory(inputs, budget_with(35), /*plan_check=*/true); });
   EXPECT_EQ(failure.kind, core::ErrorKind::out_of_memory);
   EXPECT_NE(
       failure.hint.find("this fits: --batch-size 33, or for the same update --batch-size 32 --accumulation-steps 2"),

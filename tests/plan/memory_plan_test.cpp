@@ -176,7 +176,7 @@ TEST(MemoryPlanTest, TheLeastChangeThatFitsIsNamed) {
   inputs.num_workers = 16;
   EXPECT_EQ(largest_fitting_change(inputs, budget_of(110)), "--num-workers 8");
   inputs.num_workers = 2;
-  const int64_t batch = largest_batch(inputs, budget_of(50), 64, 0);
+  const int64_t batch = largest_batch(inputs, budget_of(50), 64, /*margin=*/0.05);
   ASSERT_LT(batch, 32);
   ASSERT_GT(batch, 16);
   EXPECT_EQ(
