@@ -85,15 +85,15 @@ def report(page, run):
     height = 90 + ROW * -(-len(charts) // 3)
     out = [SVG.format(w=width, h=height, label="Charts of the report of a run"), STYLE,
            f'<rect width="{width}" height="{height}" fill="#fff"/>\n<text x="20" y="34" class="h">{html.escape(run)}</text>\n'
-           f'<text x="20" y="62">What limits the run: {text[:170]}{"..." if len(text) > 170 else ""}</text>\n']
+           f'<text x="20" y="62">What limits the run: {text[:125].rsplit(" ", 1)[0] + "..." if len(text) > 125 else text}</text>\n']
     for number, (caption, chart, rest) in enumerate(charts):
         x, y = 20 + CHART * (number % 3), 80 + ROW * (number // 3)
         names = re.findall(r'<li><svg class="key (c\d).*?</svg>(.*?)</li>', rest, re.S)
-        legend = "&#160; ".join(f'<tspan class="k{kind[1]}">&#9632;</tspan> {re.sub("<[^>]*>", "", name)}' for kind, name in names)
+        legend = "&#160; ".join(f'<tspan class="k{kind[1]}">&#9632;</tspan> {re.sub("<[^>]*>", "", name).replace(", per ", "/")}' for kind, name in names)
         out.append(f'<rect x="{x}" y="{y}" width="352" height="{ROW - 12}" rx="8" fill="#f6f7f9"/>\n'
                    f'<text x="{x + 12}" y="{y + 22}" class="t">{caption}</text>\n' +
                    re.sub(r'class="chart"(.*?) width="\d+" height="\d+"', rf'x="{x + 8}" y="{y + 32}" width="336" height="232"\1', chart, count=1) +
-                   f'\n<text x="{x + 12}" y="{y + ROW - 24}" style="font-size:12.5px">{legend}</text>\n')
+                   f'\n<text x="{x + 12}" y="{y + ROW - 24}" style="font-size:{12.5 if len(names) < 3 else 10.5}px">{legend}</text>\n')
     return "".join(out) + "</svg>\n"
 
 
