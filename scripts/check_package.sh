@@ -5,6 +5,7 @@
 # examples build against the library and predict as `train predict` does; removing the packages leaves nothing. Root only:
 # it installs and removes packages.
 set -eu
+export PYTHONDONTWRITEBYTECODE=1  # the source tree may be called stoker, too
 packages=$(cd "$1" && pwd)
 scripts=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
