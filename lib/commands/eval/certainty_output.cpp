@@ -101,15 +101,15 @@ std::string difference_line(const statistics::Comparison::Difference& metric, en
   }
   const int winner = metric.winner();
   if (winner == 0) {
-    return format("  {:<12} no significant difference: {} minus {} is {}{} {}", metric.name, first, second,
-                  number_text(metric.difference(), unit), points, interval);
+    return format("  {:<12} no significant difference: {} minus {} is {}{} {}, p {:.2g}", metric.name, first, second,
+                  number_text(metric.difference(), unit), points, interval, metric.chance);
   }
   const statistics::Interval& of = metric.interval;
   const statistics::Interval size =
       of.low > 0 ? of : statistics::Interval{-of.high, -of.low};  // by how much, without a sign
-  return format("  {:<12} {} beats {} by {}{} (95 %: {})", metric.name, winner > 0 ? first : second,
+  return format("  {:<12} {} beats {} by {}{} (95 %: {}), p {:.2g}", metric.name, winner > 0 ? first : second,
                 winner > 0 ? second : first, number_text(std::abs(metric.difference()), unit), points,
-                interval_text(size, unit));
+                interval_text(size, unit), metric.chance);
 }
 
 }  // namespace
@@ -140,6 +140,7 @@ std::vector<std::string> comparison_lines(const statistics::Comparison& comparis
       format("{} against {}, on the same {} images", first, second, core::count_text(comparison.samples))};
   if (comparison.left_out > 0) lines.back() += format("; {} that one of them lacks are left out", comparison.left_out);
   for (const auto& metric : comparison.metrics) {
+    if (observe::is_trivial(metric.name, metric.first) && observe::is_trivial(metric.name, metric.second)) continue;
     lines.push_back(difference_line(metric, unit_of(report, metric.name), first, second));
   }
   return lines;
