@@ -121,6 +121,9 @@ void add_host_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
            format("{} worker{} for each split", readers, readers == 1 ? "" : "s"));
 }
 
+/// Share of what is free that an advice leaves: the start that follows it may find a little less.
+constexpr double kAdviceMargin = 0.05;
+
 bool fits(const MemoryPlan& plan, const MemoryBudget& budget, double margin) {
   const auto within = [margin](int64_t needed, int64_t held, int64_t free) {
     return free <= 0 || static_cast<double>(needed - held) <= (1 - margin) * static_cast<double>(free);
@@ -235,23 +238,22 @@ int64_t largest_batch(PlanInputs inputs, const MemoryBudget& budget, int64_t mos
 }
 
 std::string largest_fitting_change(const PlanInputs& inputs, const MemoryBudget& budget) {
-  constexpr double kMargin = 0.05;  // of what is free: the start that follows the advice may find a little less
   PlanInputs uncached = inputs;
   uncached.cache_bytes = 0;
-  if (inputs.cache_bytes > 0 && fits(uncached, budget, kMargin)) return "--cache none";
+  if (inputs.cache_bytes > 0 && fits(uncached, budget, kAdviceMargin)) return "--cache none";
   PlanInputs alone = inputs;  // the batch stays, what surrounds it shrinks
   alone.cache_bytes = 0;
   for (alone.num_workers = inputs.num_workers / 2; alone.num_workers > 0; alone.num_workers /= 2) {
-    if (!fits(alone, budget, kMargin)) continue;
+    if (!fits(alone, budget, kAdviceMargin)) continue;
     return format("{}--num-workers {}", inputs.cache_bytes > 0 ? "--cache none " : "", alone.num_workers);
   }
-  if (const int64_t batch = largest_batch(inputs, budget, inputs.batch_size - 1, kMargin); batch > 0) {
+  if (const int64_t batch = largest_batch(inputs, budget, inputs.batch_size - 1, kAdviceMargin); batch > 0) {
     return batch_flags(inputs, with_batch(inputs, batch));
   }
   PlanInputs least = uncached;
   least.prefetch_factor = 1;
   least.num_workers = std::min<int64_t>(1, inputs.num_workers);
-  const int64_t batch = largest_batch(least, budget, inputs.batch_size, kMargin);
+  const int64_t batch = largest_batch(least, budget, inputs.batch_size, kAdviceMargin);
   if (batch == 0) return "";
   return format("{}--num-workers {} --prefetch-factor 1 {}", inputs.cache_bytes > 0 ? "--cache none " : "",
                 least.num_workers, batch_flags(inputs, with_batch(least, batch)));
@@ -331,7 +333,7 @@ void require_enough_memory(const PlanInputs& inputs, const MemoryBudget& budget,
 void require_evaluation_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check) {
   const std::string short_of = shortage(make_memory_plan(inputs), budget);
   if (short_of.empty()) return;
-  const int64_t batch = largest_batch(inputs, budget, inputs.val_batch_size, /*margin=*/0.05);
+  const int64_t batch = largest_batch(inputs, budget, inputs.val_batch_size, kAdviceMargin);
   refuse_or_warn(short_of,
                  batch > 0 ? core::format("this may fit: --val-batch-size {}", batch)
                            : "not even one image fits: choose a smaller --img-size",

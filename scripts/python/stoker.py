@@ -399,8 +399,10 @@ class Preprocessing:
                 size = max(1, round(width / height * self.height)), self.height
             return size, (-round((self.width - size[0]) * 0.5), -round((self.height - size[1]) * 0.5))
         wide, high = (int(side / self.crop_pct + 1e-9) for side in (self.width, self.height))
-        in_proportion = (lambda least, side, other: least * side // other) if wide == high else (
-            lambda least, side, other: round(least * side / other))
+
+        def in_proportion(least, side, other):
+            return least * side // other if wide == high else round(least * side / other)
+
         if width * high <= height * wide:
             size = wide, in_proportion(wide, height, width)
         else:

@@ -14,6 +14,14 @@ class BadCommandLine : public ::testing::TestWithParam<BadInput> {};
 
 TEST_P(BadCommandLine, IsRefused) { expect_refused_before_the_run(GetParam()); }
 
+/// In a folder that has photos.
+std::function<Words(const Workplace&)> beside_photos(const Words& command_line) {
+  return [command_line](const Workplace& work) {
+    std::filesystem::create_directory(work / "photos");
+    return command_line;
+  };
+}
+
 const std::vector<BadInput>& bad_flags() {
   static const std::vector<BadInput> all = {
       {"UnknownFlagWithTheNearestName",
@@ -35,17 +43,11 @@ const std::vector<BadInput>& bad_flags() {
        kUsage,
        {"unknown command \"xyzzy\"", "commands: eval, predict", "without a command train trains"}},
       {"FolderBehindAnUnknownCommand",
-       [](const Workplace& work) {
-         std::filesystem::create_directory(work / "photos");
-         return Words{"tune", "photos", "--epochs", "2"};
-       },
+       beside_photos({"tune", "photos", "--epochs", "2"}),
        kUsage,
        {"unknown command \"tune\"", "train --data-dir photos --epochs 2"}},
       {"FolderBehindACommand",
-       [](const Workplace& work) {
-         std::filesystem::create_directory(work / "photos");
-         return Words{"plan", "photos", "--epochs", "2"};
-       },
+       beside_photos({"plan", "photos", "--epochs", "2"}),
        kUsage,
        {"unexpected word \"photos\"; write --data-dir photos", "train plan --data-dir photos --epochs 2"}},
       {"CommandAfterFlags", words({"--epochs", "1", "eval"}), kUsage, {"the command eval must be the first word"}},
@@ -102,14 +104,6 @@ const std::vector<BadInput>& bad_values() {
        {"unknown preset fashion-mnits", "fashion_mnist"}},
   };
   return all;
-}
-
-/// In a folder that has photos.
-std::function<Words(const Workplace&)> beside_photos(const Words& command_line) {
-  return [command_line](const Workplace& work) {
-    std::filesystem::create_directory(work / "photos");
-    return command_line;
-  };
 }
 
 const std::vector<BadInput>& foreign_words() {

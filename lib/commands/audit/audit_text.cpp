@@ -39,8 +39,10 @@ std::string class_table(const data::AuditFindings& findings) {
   return text;
 }
 
-std::string more_text(size_t all) {
-  return all > kExamples ? format("            and {} more\n", count_text(static_cast<int64_t>(all - kExamples))) : "";
+/// `where`: the rest is, as in ": --json lists them".
+std::string more_text(size_t all, const char* where = "") {
+  if (all <= kExamples) return "";
+  return format("            and {} more{}\n", count_text(static_cast<int64_t>(all - kExamples)), where);
 }
 
 std::string group_line(const Audited& audited, const DuplicateGroup& group) {
@@ -96,10 +98,7 @@ std::string suspects_text(const Audited& audited) {
     for (size_t k = 0; k < std::min(kExamples, of.most_suspect.size()); ++k) {
       text += suspect_line(audited, of.most_suspect[k]);
     }
-    if (of.most_suspect.size() > kExamples) {
-      text += format("            and {} more: --output FILE.html shows them with pictures, --json lists them\n",
-                     count_text(static_cast<int64_t>(of.most_suspect.size() - kExamples)));
-    }
+    text += more_text(of.most_suspect.size(), ": --output FILE.html shows them with pictures, --json lists them");
     constexpr double kWeak = 80;  // percent of labels that a network predicts
     if (of.agreed >= 0 && percent(of.agreed, of.judged) < kWeak) {
       text += "            a network that disagrees so often suspects many right labels: train it further\n";

@@ -32,16 +32,16 @@ void check_one(const RecordedRun& run, int64_t updates, const std::string& path,
   const std::vector<model::NamedTensor> weights = engine::read_trained_state(path);  // verifies the files
   const engine::Lineage lineage = engine::read_lineage(path);
   const engine::SavedModel saved = engine::load_saved_model(path);
-  if (saved.state.updates != updates || engine::read_manifest(path).updates != updates) {
+  const engine::Manifest manifest = engine::read_manifest(path);
+  if (saved.state.updates != updates || manifest.updates != updates) {
     found.problems.push_back(format("{}: it is of update {}, by its own record", path, saved.state.updates));
   }
   if (lineage.weights.empty()) {
     found.notes.push_back(path + ": written by a program without digests");
     return;
   }
-  const core::Json& recorded_run = engine::read_manifest(path).extra;
-  if (lineage.options != core::hash_hex(core::json_line(recorded_run.at("training_options"))) ||
-      lineage.data != core::hash_hex(recorded_run.at("data_fingerprint").get<std::string>())) {
+  if (lineage.options != core::hash_hex(core::json_line(manifest.extra.at("training_options"))) ||
+      lineage.data != core::hash_hex(manifest.extra.at("data_fingerprint").get<std::string>())) {
     found.problems.push_back(path + ": its options or data are not those that its state names");
   }
   std::vector<model::NamedTensor> own, rest;

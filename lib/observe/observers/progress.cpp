@@ -126,11 +126,10 @@ std::vector<LinePart> report_parts(const engine::ReportEvent& event, const std::
 
 std::vector<LinePart> resource_parts(const ResourceReading& reading) {
   const ResourceTexts texts = resource_texts(reading);
-  const GpuReading& gpu = reading.gpu;
-  return {{gpu.busy_percent ? texts.gpu : "", kGpu, /*bar=*/true},
-          {gpu.memory_used_bytes ? texts.vram : "", kVram, true},
-          {reading.cpu_percent ? texts.cpu : "", kCpu, true},
-          {reading.ram_used_bytes ? texts.ram : "", kRam, true},
+  return {{texts.gpu, kGpu, /*bar=*/true},
+          {texts.vram, kVram, true},
+          {texts.cpu, kCpu, true},
+          {texts.ram, kRam, true},
           {texts.slowed, kSlowed, true, kYellow}};
 }
 

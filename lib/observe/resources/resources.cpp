@@ -46,9 +46,9 @@ const Column kColumns[] = {
     {"written_bytes_per_second", [](ResourceReading& r) -> Figure& { return r.written_bytes_per_second; }, false},
 };
 
-std::string share_text(const Figure& used, const Figure& total) {
-  if (!used || !total || *total <= 0) return " n/a";
-  return format("{:.1f}/{:.1f}GB({:.1f}%)", *used / 1e9, *total / 1e9, 100 * *used / *total);
+std::string share_text(const char* name, const Figure& used, const Figure& total) {
+  if (!used || !total || *total <= 0) return "";
+  return format("{}:{:.1f}/{:.1f}GB({:.1f}%)", name, *used / 1e9, *total / 1e9, 100 * *used / *total);
 }
 
 }  // namespace
@@ -80,10 +80,10 @@ ResourceReading ResourceWindow::summary() const {
 
 ResourceTexts resource_texts(const ResourceReading& reading) {
   ResourceTexts texts;
-  texts.gpu = reading.gpu.busy_percent ? format("GPU: {:.0f}%", *reading.gpu.busy_percent) : "GPU: n/a";
-  texts.vram = "VRAM:" + share_text(reading.gpu.memory_used_bytes, reading.gpu.memory_total_bytes);
-  texts.cpu = reading.cpu_percent ? format("CPU: {:.1f}%", *reading.cpu_percent) : "CPU: n/a";
-  texts.ram = "RAM:" + share_text(reading.ram_used_bytes, reading.ram_limit_bytes);
+  if (reading.gpu.busy_percent) texts.gpu = format("GPU: {:.0f}%", *reading.gpu.busy_percent);
+  texts.vram = share_text("VRAM", reading.gpu.memory_used_bytes, reading.gpu.memory_total_bytes);
+  if (reading.cpu_percent) texts.cpu = format("CPU: {:.1f}%", *reading.cpu_percent);
+  texts.ram = share_text("RAM", reading.ram_used_bytes, reading.ram_limit_bytes);
   const auto reasons = slowdown_reasons(reading.gpu.clock_reasons.value_or(0));
   if (!reasons.empty()) texts.slowed = "GPU slowed by " + core::list_text(reasons);
   return texts;
@@ -93,8 +93,7 @@ std::string resource_text(const ResourceReading& reading) {
   const ResourceTexts texts = resource_texts(reading);
   std::string text;
   for (const std::string& part : {texts.gpu, texts.vram, texts.cpu, texts.ram, texts.slowed}) {
-    const bool is_known = !part.empty() && part.find("n/a") == std::string::npos;
-    if (is_known) text += (text.empty() ? "" : " | ") + part;
+    if (!part.empty()) text += (text.empty() ? "" : " | ") + part;
   }
   return text;
 }

@@ -37,7 +37,7 @@ class ResourceWindow {
   std::optional<uint64_t> clock_reasons_;
 };
 
-/// The four figures of the live line, each "n/a" where unknown: "GPU: 85%", "VRAM:12.3/24.0GB(51.2%)",
+/// The four figures of the live line, each empty where unknown: "GPU: 85%", "VRAM:12.3/24.0GB(51.2%)",
 /// "CPU: 45.2%", "RAM:18.4/64.0GB(28.8%)".
 struct ResourceTexts {
   std::string gpu, vram, cpu, ram;
