@@ -4,7 +4,7 @@
 and begin with a command, and the forms in FORBIDDEN do not occur. ctest runs it as docs.*.
 
     check_docs.py links
-    check_docs.py commands --train build/release/apps/train     # also the defaults
+    check_docs.py commands --train build/release/apps/train     # also the defaults, ten of them made wrong
     check_docs.py words [FOLDER...]                             # FOLDER: counts in sources, such as lib apps
 """
 import argparse
@@ -285,8 +285,35 @@ def missing_in_reference(program):
             for text in [(ROOT / page).read_text(encoding="utf-8")] for name, pattern in names if not re.search(pattern, text)]
 
 
+def stated_defaults(program, name, plain, flat):
+    """Begin and end in `flat`, a page without its blocks and line ends, of each default that it states; problems of them."""
+    found, problems = [], []
+    for pattern, kind in DEFAULTS:
+        for match in pattern.finditer(flat):
+            flag = match[1]
+            place = f"{name}:{plain.count(chr(10), 0, match.start()) + 1}"
+            if flag not in program.defaults:
+                problems.append(f"{place}: --{flag} has no default that is known")
+                continue
+            group = 3 if kind == "stated" else 2
+            found.append(match.span(group))
+            if not agree(match[group].strip(), program.defaults[flag]):
+                problems.append(f"{place}: --{flag}: the page has {match[group].strip()}, the program {program.defaults[flag]}")
+    return found, problems
+
+
+def unnoticed_defaults(program, stated):
+    """Proves the check: ten of the stated defaults, spread over all pages, are made wrong, and each must be found."""
+    problems = []
+    for name, plain, begin, end in stated[::max(1, len(stated) // 10)][:10]:
+        wrong = plain[:begin] + (" 4711" if plain[begin] == " " else "4711") + plain[end:]
+        if not any("4711" in line for line in stated_defaults(program, name, wrong, wrong.replace("\n", " "))[1]):
+            problems.append(f"{name}: a wrong default in place of '{plain[begin:end].strip()}' is not found")
+    return problems + ([] if len(stated) >= 10 else [f"only {len(stated)} stated defaults are found in all pages"])
+
+
 def check_commands(train):
-    program, problems, count, stated = Program(train), [], 0, 0
+    program, problems, count, stated = Program(train), [], 0, []
     for path in markdown_files() + [ROOT / "docs/options.md"]:
         name, text = name_of(path), path.read_text(encoding="utf-8")
         if name == "docs/options.md" or name.startswith(("lib/", "tests/")):
@@ -296,23 +323,15 @@ def check_commands(train):
             problems += [f"{name}:{number}: train {' '.join(words)}: {line}" for line in program.problems_of(words, is_whole)]
         plain = "\n".join("" if code is not False else line for _, line, code in fences(text))
         flat = plain.replace("\n", " ")
-        for pattern, kind in DEFAULTS:
-            for match in pattern.finditer(flat):
-                flag = match[1]
-                place = f"{name}:{plain.count(chr(10), 0, match.start()) + 1}"
-                if flag not in program.defaults:
-                    problems.append(f"{place}: --{flag} has no default that is known")
-                    continue
-                stated += 1
-                value = match[3] if kind == "stated" else match[2].strip()
-                if not agree(value, program.defaults[flag]):
-                    problems.append(f"{place}: --{flag}: the page has {value}, the program {program.defaults[flag]}")
+        found, wrong = stated_defaults(program, name, plain, flat)
+        stated += [(name, plain, *place) for place in found]
+        problems += wrong
         if name not in ("docs/how-to/coming-from.md", "CHANGELOG.md"):
             for match in re.finditer(r"`--(?:no-)?([a-z][\w-]+)", flat):
                 if match[1] not in program.flags and match[1] not in OTHERS:
                     problems.append(f"{name}:{plain.count(chr(10), 0, match.start()) + 1}: no option is called --{match[1]}")
-    problems += missing_in_reference(program)
-    print(f"{count} commands, {stated} stated defaults")
+    problems += missing_in_reference(program) + unnoticed_defaults(program, stated)
+    print(f"{count} commands, {len(stated)} stated defaults")
     return problems
 
 

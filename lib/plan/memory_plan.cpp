@@ -214,18 +214,27 @@ MemoryPlan make_memory_plan(const PlanInputs& inputs) {
   return plan;
 }
 
+namespace {
+
+/// "2.1 GB more than this process holds; 1.9 GB are free", with the difference where both round to the same.
+std::string shortage_text(int64_t more, int64_t free, const char* where) {
+  const std::string text =
+      format("{} more than this process holds{}; {} are free", size_of(more), where, size_of(free));
+  return size_of(more) == size_of(free) ? format("{}, {} too few", text, size_of(more - free)) : text;
+}
+
+}  // namespace
+
 std::string shortage(const MemoryPlan& plan, const MemoryBudget& budget) {
   if (fits(plan, budget, /*margin=*/0)) return "";
   MemoryPlan host_alone = plan;
   host_alone.device = "cpu";
   if (!fits(host_alone, budget, 0)) {
-    return format("the run would take {} of memory, {} more than this process holds; {} are free",
-                  size_of(plan.host_bytes), size_of(plan.host_bytes - budget.host_held_bytes),
-                  size_of(budget.host_free_bytes));
+    return format("the run would take {} of memory, {}", size_of(plan.host_bytes),
+                  shortage_text(plan.host_bytes - budget.host_held_bytes, budget.host_free_bytes, ""));
   }
-  return format("the run would take {} of memory on {}, {} more than this process holds there; {} are free",
-                size_of(plan.device_bytes), plan.device, size_of(plan.device_bytes - budget.device_held_bytes),
-                size_of(budget.device_free_bytes));
+  return format("the run would take {} of memory on {}, {}", size_of(plan.device_bytes), plan.device,
+                shortage_text(plan.device_bytes - budget.device_held_bytes, budget.device_free_bytes, " there"));
 }
 
 int64_t largest_batch(PlanInputs inputs, const MemoryBudget& budget, int64_t most, double margin) {

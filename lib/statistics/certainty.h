@@ -94,7 +94,7 @@ struct Comparison {
     double first = 0, second = 0;
     Interval interval;  ///< of first - second
     bool lower_is_better = false;
-    double chance = 1;  ///< p of networks that are worth the same; NaN: undefined or, without resamples, not tested
+    double p_value = 1;  ///< p of networks that are worth the same; NaN: undefined or, without resamples, not tested
     double difference() const { return first - second; }
     /// 1: the first is better, -1: the second, 0: the interval holds 0.
     int winner() const;

@@ -112,9 +112,9 @@ RunMean mean_of_runs(const std::vector<double>& figures, double overlap) {
   // Rounded figures that happen to agree are no proof that they always do.
   const bool agree = all.deviation <= 1e-12 * std::abs(all.mean);
   if (!agree) {
-    all.chance = 2 * student_below(-std::abs(all.mean) / error, runs - 1);
+    all.p_value = 2 * student_below(-std::abs(all.mean) / error, runs - 1);
   } else if (all.mean != 0) {
-    all.chance = sign_test(all.runs, 0);
+    all.p_value = sign_test(all.runs, 0);
   }
   return all;
 }

@@ -22,7 +22,7 @@ struct RunMean {
   double mean = 0, deviation = 0;  ///< NaN without a run; NaN with one
   Interval interval;               ///< 95 %; NaN with less than two runs
   /// p of a mean of 0. 1 with less than two runs; where all runs agree, that of the sign test.
-  double chance = 1;
+  double p_value = 1;
 };
 
 /// Student's t. NaNs are left out. `overlap`: 0 for runs that are independent; 1 / (K - 1) for runs on K folds, which

@@ -118,7 +118,7 @@ TEST(ComparisonTest, ThreeOf240ImagesNameNoWinner) {
   for (size_t i = 0; i < 3; ++i) bad.predicted_class[i] = (bad.truth_class[i] + 1) % 6;
   for (const Comparison::Difference& metric : compare(good, bad, {}).metrics)
     EXPECT_EQ(metric.winner(), 0) << metric.name;
-  EXPECT_DOUBLE_EQ(compare(good, bad, {}).metrics[1].chance, 0.25) << "the sign test of 3 to 0, whatever the seed";
+  EXPECT_DOUBLE_EQ(compare(good, bad, {}).metrics[1].p_value, 0.25) << "the sign test of 3 to 0, whatever the seed";
   for (size_t i = 0; i < 9; ++i) bad.predicted_class[i] = (bad.truth_class[i] + 1) % 6;
   EXPECT_EQ(compare(good, bad, {}).metrics[1].winner(), 1) << "9 to 0: p is 0.004";
 }

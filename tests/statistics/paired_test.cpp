@@ -25,18 +25,18 @@ TEST(RunMeanTest, IntervalAndChanceAreThoseOfThePairedTTest) {
   const RunMean difference = difference_of_runs({3, 1, 4, 2, 6, NAN}, {1, 1, 2, 1, 4, 7}, 0);
   EXPECT_EQ(difference.runs, 5);
   EXPECT_DOUBLE_EQ(difference.mean, 1.4);
-  EXPECT_NEAR(difference.chance, 2 * student_below(-1.4 / (std::sqrt(0.8) / std::sqrt(5)), 4), 1e-12);
+  EXPECT_NEAR(difference.p_value, 2 * student_below(-1.4 / (std::sqrt(0.8) / std::sqrt(5)), 4), 1e-12);
   EXPECT_NEAR(difference.interval.low, 1.4 - 2.7764451052 * 0.4, 1e-9);
-  EXPECT_GT(difference_of_runs({3, 1, 4, 2, 6}, {1, 1, 2, 1, 4}, 0.25).chance, difference.chance);
+  EXPECT_GT(difference_of_runs({3, 1, 4, 2, 6}, {1, 1, 2, 1, 4}, 0.25).p_value, difference.p_value);
 }
 
 TEST(RunMeanTest, FewRunsAndRunsThatAgreeProveNothing) {
   EXPECT_TRUE(std::isnan(mean_of_runs({NAN}, 0).mean));
   EXPECT_TRUE(std::isnan(mean_of_runs({2}, 0).interval.low));
-  EXPECT_EQ(mean_of_runs({2}, 0).chance, 1);
-  EXPECT_EQ(mean_of_runs({0, 0, 0}, 0).chance, 1);
-  EXPECT_EQ(mean_of_runs({0.5, 0.5}, 0).chance, 0.5);
-  EXPECT_LT(mean_of_runs(std::vector<double>(6, 0.5), 0).chance, 0.05);
+  EXPECT_EQ(mean_of_runs({2}, 0).p_value, 1);
+  EXPECT_EQ(mean_of_runs({0, 0, 0}, 0).p_value, 1);
+  EXPECT_EQ(mean_of_runs({0.5, 0.5}, 0).p_value, 0.5);
+  EXPECT_LT(mean_of_runs(std::vector<double>(6, 0.5), 0).p_value, 0.05);
 }
 
 TEST(RunMeanTest, TheCorrectionIsHolms) {
@@ -65,7 +65,7 @@ TEST(SimulatedSweepTest, EqualRecipesHaveAWinnerInFivePercent) {
   for (const int64_t runs : {2, 3, 5, 10}) {
     int winners = 0;
     for (uint64_t trial = 0; trial < kTrials; ++trial)
-      winners += drawn_difference(trial, runs, 0).chance < 0.05 ? 1 : 0;
+      winners += drawn_difference(trial, runs, 0).p_value < 0.05 ? 1 : 0;
     EXPECT_LE(winners, kTrials * 6 / 100) << runs << " runs";
     EXPECT_GE(winners, kTrials * 4 / 100) << runs << " runs";
   }
@@ -81,7 +81,7 @@ TEST(SimulatedSweepTest, OfSeveralEqualRecipesAnyWinsInFivePercent) {
     }
     std::vector<double> chances;
     for (size_t a = 0; a < recipes.size(); ++a) {
-      for (size_t b = 0; b < a; ++b) chances.push_back(difference_of_runs(recipes[a], recipes[b], 0).chance);
+      for (size_t b = 0; b < a; ++b) chances.push_back(difference_of_runs(recipes[a], recipes[b], 0).p_value);
     }
     bool is_named = false;
     for (const double chance : corrected_for_number(chances)) is_named |= chance < 0.05;
@@ -99,7 +99,7 @@ TEST(SimulatedSweepTest, ThePromisedNumberOfRunsFindsADifferenceOfOnePointInEigh
       pilot.mean = 1;  // the difference is known, the deviation is not
       const int64_t runs = runs_to_find(pilot, {});
       ASSERT_GE(runs, 2);
-      found += drawn_difference(trial, runs, 1, 2).chance < 0.05 ? 1 : 0;
+      found += drawn_difference(trial, runs, 1, 2).p_value < 0.05 ? 1 : 0;
     }
     EXPECT_NEAR(found, kPilots * 0.8, kPilots * 0.04) << tried << " runs tried";
   }

@@ -107,7 +107,7 @@ RateChoice choose_rate(const std::vector<std::vector<double>>& losses) {
   const auto is_worse = [&](size_t i) {  // one-sided
     if (!is_whole(i)) return true;
     const statistics::RunMean to_best = difference(i, choice.best);
-    return to_best.mean > 0 && to_best.chance < 2 * kAlpha;
+    return to_best.mean > 0 && to_best.p_value < 2 * kAlpha;
   };
   choice.low = choice.high = choice.best;
   while (choice.low > 0 && !is_worse(choice.low - 1)) --choice.low;

@@ -95,21 +95,21 @@ std::string difference_line(const statistics::Comparison::Difference& metric, en
                             const std::string& first, const std::string& second) {
   const std::string interval = format("(95 %: {})", interval_text(metric.interval, unit));
   const char* const points = unit == engine::MetricUnit::percent ? " points" : unit_text(unit);
-  if (std::isnan(metric.chance)) {
+  if (std::isnan(metric.p_value)) {
     return format("  {:<12} not tested: {} minus {} is {}{}", metric.name, first, second,
                   number_text(metric.difference(), unit), points);
   }
   const int winner = metric.winner();
   if (winner == 0) {
     return format("  {:<12} no significant difference: {} minus {} is {}{} {}, p {:.2g}", metric.name, first, second,
-                  number_text(metric.difference(), unit), points, interval, metric.chance);
+                  number_text(metric.difference(), unit), points, interval, metric.p_value);
   }
   const statistics::Interval& of = metric.interval;
   const statistics::Interval size =
       of.low > 0 ? of : statistics::Interval{-of.high, -of.low};  // by how much, without a sign
   return format("  {:<12} {} beats {} by {}{} (95 %: {}), p {:.2g}", metric.name, winner > 0 ? first : second,
                 winner > 0 ? second : first, number_text(std::abs(metric.difference()), unit), points,
-                interval_text(size, unit), metric.chance);
+                interval_text(size, unit), metric.p_value);
 }
 
 }  // namespace
@@ -168,7 +168,7 @@ core::Json certainty_json(const statistics::Certainty& certainty, const std::vec
 
 /// Null where nothing was tested.
 static Json winner_json(const statistics::Comparison::Difference& metric) {
-  if (std::isnan(metric.chance)) return nullptr;
+  if (std::isnan(metric.p_value)) return nullptr;
   return metric.winner() > 0 ? "first" : metric.winner() < 0 ? "second" : "none";
 }
 
@@ -184,7 +184,7 @@ core::Json comparison_json(const statistics::Comparison& comparison, const std::
                                {"difference", metric.difference()},
                                {"low", metric.interval.low},
                                {"high", metric.interval.high},
-                               {"p", metric.chance},
+                               {"p", metric.p_value},
                                {"winner", winner_json(metric)}});
   }
   return json;

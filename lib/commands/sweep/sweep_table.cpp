@@ -27,13 +27,21 @@ struct Row {
   RunMean mean;
   int64_t failed = 0;
   RunMean to_first;          ///< the first row less this one
-  double chance = 1;         ///< of that difference, corrected
+  double p_value = 1;        ///< of that difference, corrected
   std::string better_than;   ///< ranks
   int64_t seeds_needed = 0;  ///< in all; 0: not known
 };
 
 std::string range_text(const statistics::Interval& interval) {
   return std::isnan(interval.low) ? "-" : format("{:.5g} to {:.5g}", interval.low, interval.high);
+}
+
+/// Removes columns, from `first` on, in which each row behind the heading has "-".
+void drop_empty_columns(std::vector<std::vector<std::string>>& lines, size_t first) {
+  for (size_t column = lines[0].size(); column-- > first;) {
+    if (std::any_of(lines.begin() + 1, lines.end(), [&](const auto& line) { return line[column] != "-"; })) continue;
+    for (std::vector<std::string>& line : lines) line.erase(line.begin() + static_cast<std::ptrdiff_t>(column));
+  }
 }
 
 class TableMaker {
@@ -92,7 +100,7 @@ class TableMaker {
   }
 
   void compare() {
-    std::vector<double> chances;
+    std::vector<double> p_values;
     std::vector<std::pair<size_t, size_t>> pairs;
     std::vector<bool> first_is_better;
     for (size_t a = 0; a < rows_.size(); ++a) {
@@ -101,14 +109,14 @@ class TableMaker {
         if (a == 0) rows_[b].to_first = difference;
         if (difference.runs < 2) continue;  // nothing is tested
         pairs.emplace_back(a, b);
-        chances.push_back(difference.chance);
+        p_values.push_back(difference.p_value);
         first_is_better.push_back((difference.mean > 0) != lower_is_better_);
       }
     }
-    const std::vector<double> corrected = statistics::corrected_for_number(chances);
+    const std::vector<double> corrected = statistics::corrected_for_number(p_values);
     for (size_t i = 0; i < pairs.size(); ++i) {
       const auto [a, b] = pairs[i];
-      if (a == 0) rows_[b].chance = corrected[i];
+      if (a == 0) rows_[b].p_value = corrected[i];
       if (corrected[i] >= kAlpha) continue;
       const auto [better, worse] = first_is_better[i] ? std::pair(a, b) : std::pair(b, a);
       rows_[better].better_than += (rows_[better].better_than.empty() ? "" : " ") + std::to_string(worse + 1);
@@ -138,7 +146,7 @@ class TableMaker {
     std::vector<std::string> names = {"rank"};
     for (const auto& [name, value] : sweep_.recipes[0]) names.push_back(name);
     for (const char* const name : {"runs", "failed", "metric", "mean", "low", "high", "behind_first", "behind_low",
-                                   "behind_high", "chance", "better_than", "seeds_needed"}) {
+                                   "behind_high", "p", "better_than", "seeds_needed"}) {
       names.emplace_back(name);
     }
     if (!pooled_.empty()) names.insert(names.end(), {"pooled", "pooled_low", "pooled_high", "images"});
@@ -155,7 +163,7 @@ class TableMaker {
       }
       const bool is_compared = i > 0 && row.to_first.runs > 0;
       for (const double value :
-           {row.to_first.mean, row.to_first.interval.low, row.to_first.interval.high, row.chance}) {
+           {row.to_first.mean, row.to_first.interval.low, row.to_first.interval.high, row.p_value}) {
         cells.push_back(is_compared ? number_cell(value) : "");
       }
       cells.push_back(row.better_than);
@@ -179,7 +187,7 @@ class TableMaker {
     for (const auto& [name, value] : sweep_.recipes[0]) lines[0].push_back(name);
     const size_t first_number = lines[0].size();
     for (const std::string& name : {std::string("runs"), metric_, std::string("95 % interval"),
-                                    std::string("behind first"), std::string("chance"), std::string("better than")}) {
+                                    std::string("behind first"), std::string("p"), std::string("better than")}) {
       lines[0].push_back(name);
     }
     if (!pooled_.empty()) lines[0].insert(lines[0].end(), {"all images", "95 % interval"});
@@ -193,7 +201,7 @@ class TableMaker {
       line.push_back(range_text(row.mean.interval));
       const bool is_compared = i > 0 && row.to_first.runs > 0;
       line.push_back(is_compared ? format("{:.4g}", row.to_first.mean) : "-");
-      line.push_back(is_compared && row.to_first.runs > 1 ? format("{:.3f}", row.chance) : "-");
+      line.push_back(is_compared && row.to_first.runs > 1 ? format("{:.3f}", row.p_value) : "-");
       line.push_back(row.better_than.empty() ? "-" : row.better_than);
       if (!pooled_.empty()) {
         const statistics::MetricEstimate* const metric = pooled_metric(row);
@@ -202,6 +210,7 @@ class TableMaker {
       }
       lines.push_back(line);
     }
+    if (sweep_.units() == 1) drop_empty_columns(lines, first_number);  // nothing is tested
     std::string text;
     for (const std::string& line : core::aligned_rows(lines, first_number)) text += line + "\n";
     return text + verdict();
@@ -225,7 +234,7 @@ class TableMaker {
     }
     if (rows_.size() < 2 || rows_[1].to_first.runs < 2) return text;
     const Row& second = rows_[1];
-    if (second.chance < kAlpha) return text + "the first is better than the second by more than chance\n";
+    if (second.p_value < kAlpha) return text + "the first is better than the second by more than chance\n";
     if (second.seeds_needed == 0) {
       return text + format("the best two: not even {} seeds would separate them{}\n", core::count_text(kMostSeeds),
                            sweep_.folds > 1 ? ", since folds share their images: try more of these" : "");

@@ -51,8 +51,8 @@ std::vector<Share> worker_time(const RunRecord& run) {
   std::vector<Share> shares;
   for (const auto& [field, name] :
        {std::pair("read", "reading files"), std::pair("decode", "decoding"),
-        std::pair("resize", "cropping and resizing"), std::pair("augment", "augmenting"), std::pair("write", "copying"),
-        std::pair("worker_idle", "idle: batches are ready")}) {
+        std::pair("resize", "cropping and resizing"), std::pair("augment", "augmenting"),
+        std::pair("write", "writing into the batch"), std::pair("worker_idle", "idle: batches are ready")}) {
     shares.push_back({name, last_of(run.by_report, format("loader.{}_seconds", field))});
   }
   const bool known = std::any_of(shares.begin(), shares.end(), [](const Share& share) { return share.seconds > 0; });
@@ -94,6 +94,51 @@ std::string matrix(const ConfusionTable& table) {
     html += "</tr>\n";
   }
   return table_of("Confusion matrix: true classes down, predicted ones across", html, "matrix");
+}
+
+std::string titled(const std::string& title, const std::string& html) {
+  return format("<figure><figcaption>{}</figcaption>{}</figure>\n", title, html);
+}
+
+/// The recall, precision and F1 of each class, the lowest F1 first. F1 = 2 TP / (2 TP + FP + FN); a class that is
+/// neither true nor predicted anywhere is left out.
+std::string classes(const ConfusionTable& table) {
+  struct Class {
+    double f1;
+    size_t index;
+    int64_t images, predicted, right;
+  };
+  std::vector<Class> rows;
+  for (size_t i = 0; i < table.counts.size(); ++i) {
+    const auto& row = table.counts[i];
+    const int64_t images = std::accumulate(row.begin(), row.end(), int64_t{0}), right = row[i];
+    int64_t predicted = 0;
+    for (const auto& other : table.counts) predicted += other[i];
+    if (images + predicted == 0) continue;
+    rows.push_back(
+        {2.0 * static_cast<double>(right) / static_cast<double>(images + predicted), i, images, predicted, right});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Class& a, const Class& b) { return a.f1 < b.f1; });
+  const size_t left_out = rows.size() > kMaxMatrixClasses ? rows.size() - kMaxMatrixClasses : 0;
+  rows.resize(rows.size() - left_out);
+  std::string html =
+      "<tr><th scope=\"col\">class</th><th scope=\"col\" class=\"n\">images</th><th scope=\"col\" "
+      "class=\"n\">recall</th><th scope=\"col\" class=\"n\">precision</th><th scope=\"col\" "
+      "class=\"n\">F1</th></tr>\n";
+  const auto percent = [](int64_t part, int64_t whole) {
+    return whole > 0 ? format("{:.1f} %", 100 * static_cast<double>(part) / static_cast<double>(whole)) : "";
+  };
+  for (const Class& row : rows) {
+    html += format(
+        "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{:.1f} %</td></tr>\n",
+        escape_html(table.class_names[row.index]), core::count_text(row.images), percent(row.right, row.images),
+        percent(row.right, row.predicted), 100 * row.f1);
+  }
+  const std::string title = left_out > 0
+                                ? format("The {} classes of lowest F1, of {}", rows.size(), rows.size() + left_out)
+                                : "Classes, the lowest F1 first";
+  return rows.empty() ? "" : titled(title, table_of(title, html));
 }
 
 /// The most frequent wrong pairs.
@@ -161,8 +206,9 @@ std::string confusion_section(const std::vector<RunRecord>& runs) {
     const ConfusionTable& table = run.confusion;
     if (table.counts.empty()) return "";
     const std::string list = mistakes(table);
-    if (table.class_names.size() > kMaxMatrixClasses) return list;
-    return matrix(table) +
+    if (table.class_names.size() > kMaxMatrixClasses)
+      return classes(table) + (list.empty() ? "" : titled("Most frequent mistakes", list));
+    return matrix(table) + classes(table) +
            (list.empty() ? "" : "<details><summary>Most frequent mistakes</summary>" + list + "</details>\n");
   });
   const bool says_how = html.empty() && runs.size() == 1 && runs[0].sure.images == 0 && !runs[0].epoch_rows.empty();
@@ -253,13 +299,14 @@ std::string verdict(const DiagnosisRow& row, const std::string& of) {
 
 std::string history(const std::vector<DiagnosisRow>& rows) {
   std::string html =
-      "<tr><th scope=\"col\" class=\"n\">epochs</th><th scope=\"col\">verdict</th><th scope=\"col\">advice</th><th "
+      "<tr><th scope=\"col\" class=\"n\">epochs</th><th scope=\"col\">diagnosis</th><th scope=\"col\">advice</th><th "
       "scope=\"col\">predicted</th></tr>\n";
   for (const DiagnosisRow& row : rows) {
-    html += format("<tr><td class=\"n\">{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", row.epochs,
+    html += format("<tr><td class=\"n\">{:.4g}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", row.epochs,
                    escape_html(row.verdict), escape_html(row.advice), gain_text(row));
   }
-  return "<details><summary>Verdicts over the run</summary>" + table_of("Verdicts over the run", html) + "</details>\n";
+  return "<details><summary>Diagnoses over the run</summary>" + table_of("Diagnoses over the run", html) +
+         "</details>\n";
 }
 
 /// For several runs each kind of verdict once, with the evidence of the best run and the names of all.

@@ -207,6 +207,24 @@ TEST_F(RunRecordTest, ThePageStandsAlone) {
   EXPECT_NE(page.find("waiting for data <b>24.0%</b>"), std::string::npos) << "30 of 125 seconds";
 }
 
+TEST_F(RunRecordTest, ThePageShowsEachClassTheLowestF1First) {
+  folder_.write("eval/confusion.csv", "true\\predicted,a,b,c,d\na,8,2,0,0\nb,5,5,0,0\nc,0,0,0,0\nd,1,0,0,0\n");
+  const std::string page = report_page({record()}, "stoker", "now");
+  const size_t title = page.find("<figcaption>Classes, the lowest F1 first</figcaption>");
+  ASSERT_NE(title, std::string::npos);
+  const std::string never =
+                        ">d</th><td class=\"n\">1</td><td class=\"n\">0.0 %</td><td class=\"n\"></td><td "
+                        "class=\"n\">0.0 %<",
+                    b = ">b</th><td class=\"n\">10</td><td class=\"n\">50.0 %</td><td class=\"n\">71.4 %</td><td "
+                        "class=\"n\">58.8 %<",
+                    a = ">a</th><td class=\"n\">10</td><td class=\"n\">80.0 %</td><td class=\"n\">57.1 %</td><td "
+                        "class=\"n\">66.7 %<";
+  EXPECT_LT(page.find(never, title), page.find(b, title));
+  EXPECT_LT(page.find(b, title), page.find(a, title));
+  EXPECT_NE(page.find(a, title), std::string::npos);
+  EXPECT_EQ(page.find(">c</th><td class=\"n\">0</td>", title), std::string::npos) << "no sample, never predicted";
+}
+
 TEST_F(RunRecordTest, ThePageSetsWhatWasPredictedAgainstWhatWasSeen) {
   EXPECT_EQ(report_page({record()}, "stoker", "now").find("predicted and observed"), std::string::npos);
   const std::string predicted =
