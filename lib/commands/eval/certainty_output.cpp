@@ -118,7 +118,8 @@ std::vector<std::string> certainty_lines(const statistics::Certainty& certainty,
                                          const std::vector<std::string>& label_names) {
   std::string intervals = format("{:.0f} % confidence intervals:", 100 * certainty.settings.level);
   for (const statistics::MetricEstimate& metric : certainty.metrics) {
-    if (observe::is_trivial(metric.name, metric.value)) continue;
+    const bool is_known = metric.interval.low < metric.interval.high;  // not NaN, nor the same in all resamples
+    if (!is_known || observe::is_trivial(metric.name, metric.value)) continue;
     const engine::MetricUnit unit = unit_of(report, metric.name);
     intervals += format("  {} {}{}", metric.name, interval_text(metric.interval, unit), unit_text(unit));
   }

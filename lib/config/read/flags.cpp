@@ -31,7 +31,8 @@ struct FlagTarget {
 
   /// Behind a switch these words are its value: `--amp auto`. Others are words of their own.
   bool has_value(const std::string& word) const {
-    return word == "true" || word == "false" || word == "auto" || has(words, word);
+    const std::string small = core::lower_case(word);
+    return small == "true" || small == "false" || small == "auto" || has(words, small);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "config/table/declaration.h"
 #include "config/table/foreign_words.h"
 #include "config/table/parse_value.h"
+#include "core/format.h"
 
 namespace stoker::config {
 
@@ -119,12 +120,24 @@ std::string Table::expand(const std::string& name, const std::string& text, std:
   return find_choice(text, words, index);
 }
 
+namespace {
+
+/// A word that the option lists, in its own letters: Cosine, True, AUTO.
+std::string in_small_letters(const Row& row, const std::string& text) {
+  const std::string small = core::lower_case(text);
+  const bool is_switch_word = row.is_switch && (small == "true" || small == "false" || small == "auto");
+  const bool is_listed = std::find(row.choices.begin(), row.choices.end(), small) != row.choices.end();
+  return is_switch_word || is_listed ? small : text;
+}
+
+}  // namespace
+
 std::string Table::set(Row& row, const std::string& text, const Origin& origin) {
   const bool hidden = row.origin.kind > origin.kind;
   const std::string before = hidden ? row.render() : "";
   const char* const home = std::getenv("HOME");
   const bool is_in_home = home != nullptr && text.rfind("~/", 0) == 0;
-  const std::string problem = row.assign(is_in_home ? home + text.substr(1) : text);
+  const std::string problem = row.assign(is_in_home ? home + text.substr(1) : in_small_letters(row, text));
   if (!problem.empty()) return problem;
   if (hidden) {
     row.assign(row.default_text);

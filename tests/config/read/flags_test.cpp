@@ -210,6 +210,14 @@ TEST(FlagsTest, WordsOfChoicesAreSuggested) {
   EXPECT_EQ(parsed({"--gpus", "1"})->options.device.device.value(), "cuda");
 }
 
+TEST(FlagsTest, ListedWordsAreTakenInAnyLetters) {
+  EXPECT_EQ(parsed({"--sched", "Cosine"})->table.find("sched")->render(), "cosine");
+  EXPECT_EQ(parsed({"--channels-last", "True"})->table.find("channels-last")->render(), "true");
+  EXPECT_EQ(parsed({"--channels-last=AUTO"})->table.find("channels-last")->render(), "auto");
+  EXPECT_EQ(parsed({"--amp", "BFloat16"})->table.find("amp")->render(), "bfloat16");
+  EXPECT_EQ(parsed({"--run-dir", "Auto"})->table.find("run-dir")->render(), "Auto") << "a name";
+}
+
 TEST(FlagsTest, HelpAndVersionAreAnsweredWhateverElseIsWrong) {
   EXPECT_TRUE(parsed({"--help", "--foo", "-c", "missing.yaml"})->flags.help);
   EXPECT_TRUE(parsed({"--version"})->flags.version);
