@@ -177,7 +177,8 @@ class Search {
                                                 std::min(original.shorter_side, copy.shorter_side)));
   }
 
-  /// The distance of unrelated pictures: exceeded by 99 in 100 pairs drawn at random.
+  /// The distance of unrelated pictures: exceeded by 99 in 100 pairs drawn at random. In a small set, copies can be
+  /// more than a hundredth of all pairs, each picture has up to kRival of them: by correspondingly fewer.
   float lacked_by_strangers(int64_t threads) const {
     if (compared_.size() < 2) return 1;
     std::vector<float> lacking(kStrangers);
@@ -189,9 +190,10 @@ class Search {
         lacking[static_cast<size_t>(pair)] = 1 - agreement(a, {b, 0, {}});
       };
     });
-    const auto hundredth = lacking.begin() + kStrangers / 100;
-    std::nth_element(lacking.begin(), hundredth, lacking.end());
-    return *hundredth;
+    const double copies = static_cast<double>(kRival) / static_cast<double>(compared_.size() - 1);
+    const auto least = lacking.begin() + static_cast<int64_t>(kStrangers * std::clamp(copies, 0.01, 0.5));
+    std::nth_element(lacking.begin(), least, lacking.end());
+    return *least;
   }
 
   /// The distance of the eighth candidate of a picture; 1 where there are fewer.

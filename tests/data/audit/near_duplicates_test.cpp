@@ -107,6 +107,20 @@ TEST(NearDuplicatesTest, EveryKindOfCopyIsFoundAmongStrangers) {
   }
 }
 
+TEST(NearDuplicatesTest, CopiesAreFoundWhereThereIsLittleElse) {
+  constexpr int kScenes = 20;
+  std::vector<Picture> pictures = strangers(kScenes);  // copies are more than a hundredth of all pairs
+  for (uint64_t seed = 0; seed < kScenes; ++seed) {
+    pictures.push_back(Scene(seed).drawn({0.05f, 0.95f, 0.03f, 1}, 40, 44, 14));
+  }
+  int found = 0;
+  for (const NearPair& pair : near_pairs(pictures, 2)) {
+    EXPECT_EQ(pair.b, pair.a + kScenes) << "of another scene";
+    ++found;
+  }
+  EXPECT_EQ(found, kScenes);
+}
+
 TEST(NearDuplicatesTest, StrangersAreNoPairs) { EXPECT_TRUE(near_pairs(strangers(200), 2).empty()); }
 
 TEST(NearDuplicatesTest, TheNumberOfThreadsChangesNothing) {
