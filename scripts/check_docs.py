@@ -285,9 +285,9 @@ def missing_in_reference(program):
             for text in [(ROOT / page).read_text(encoding="utf-8")] for name, pattern in names if not re.search(pattern, text)]
 
 
-def stated_defaults(program, name, plain, flat):
-    """Begin and end in `flat`, a page without its blocks and line ends, of each default that it states; problems of them."""
-    found, problems = [], []
+def stated_defaults(program, name, plain):
+    """Begin and end in `plain`, a page without its blocks, of each default that it states; problems of them."""
+    found, problems, flat = [], [], plain.replace("\n", " ")
     for pattern, kind in DEFAULTS:
         for match in pattern.finditer(flat):
             flag = match[1]
@@ -296,9 +296,10 @@ def stated_defaults(program, name, plain, flat):
                 problems.append(f"{place}: --{flag} has no default that is known")
                 continue
             group = 3 if kind == "stated" else 2
+            value = match[group].strip()
             found.append(match.span(group))
-            if not agree(match[group].strip(), program.defaults[flag]):
-                problems.append(f"{place}: --{flag}: the page has {match[group].strip()}, the program {program.defaults[flag]}")
+            if not agree(value, program.defaults[flag]):
+                problems.append(f"{place}: --{flag}: the page has {value}, the program {program.defaults[flag]}")
     return found, problems
 
 
@@ -307,7 +308,7 @@ def unnoticed_defaults(program, stated):
     problems = []
     for name, plain, begin, end in stated[::max(1, len(stated) // 10)][:10]:
         wrong = plain[:begin] + (" 4711" if plain[begin] == " " else "4711") + plain[end:]
-        if not any("4711" in line for line in stated_defaults(program, name, wrong, wrong.replace("\n", " "))[1]):
+        if not any("4711" in line for line in stated_defaults(program, name, wrong)[1]):
             problems.append(f"{name}: a wrong default in place of '{plain[begin:end].strip()}' is not found")
     return problems + ([] if len(stated) >= 10 else [f"only {len(stated)} stated defaults are found in all pages"])
 
@@ -322,12 +323,11 @@ def check_commands(train):
             count += 1
             problems += [f"{name}:{number}: train {' '.join(words)}: {line}" for line in program.problems_of(words, is_whole)]
         plain = "\n".join("" if code is not False else line for _, line, code in fences(text))
-        flat = plain.replace("\n", " ")
-        found, wrong = stated_defaults(program, name, plain, flat)
+        found, wrong = stated_defaults(program, name, plain)
         stated += [(name, plain, *place) for place in found]
         problems += wrong
         if name not in ("docs/how-to/coming-from.md", "CHANGELOG.md"):
-            for match in re.finditer(r"`--(?:no-)?([a-z][\w-]+)", flat):
+            for match in re.finditer(r"`--(?:no-)?([a-z][\w-]+)", plain):
                 if match[1] not in program.flags and match[1] not in OTHERS:
                     problems.append(f"{name}:{plain.count(chr(10), 0, match.start()) + 1}: no option is called --{match[1]}")
     problems += missing_in_reference(program) + unnoticed_defaults(program, stated)

@@ -152,7 +152,7 @@ Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second
   const std::vector<Interval> intervals = bootstrap(a.count(), names.size(), difference, settings);
   const EvaluatedSamples both = joined(a, b);
   const auto of_both = make_weighted_metrics(both);
-  std::vector<double> chances = difference_p_values(
+  std::vector<double> p_values = difference_p_values(
       a.count(), names.size(),
       [&](const std::vector<uint32_t>& weights, double* figures) { of_both->values(weights, figures); }, settings);
   Comparison comparison;
@@ -162,17 +162,17 @@ Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second
     Interval interval = intervals[k];
     if (names[k].is_share && settings.resamples > 0) {
       const auto [first_alone, second_alone] = samples_that_differ(*of_a, *of_b, k, a.count());
-      chances[k] = sign_test(first_alone, second_alone);
+      p_values[k] = sign_test(first_alone, second_alone);
       if (first_alone + second_alone < kFew) {
         interval = difference_interval(first_alone, second_alone, a.count(), settings.level);
         interval = {100 * interval.low, 100 * interval.high};
       }
     }
-    if (!(chances[k] < 1 - settings.level)) {  // two networks that are worth the same differ as much by chance
+    if (!(p_values[k] < 1 - settings.level)) {  // two networks that are worth the same differ as much by chance
       interval = {std::min(interval.low, 0.0), std::max(interval.high, 0.0)};
     }
     comparison.metrics.push_back(
-        {names[k].name, values_a[k], values_b[k], interval, names[k].lower_is_better, chances[k]});
+        {names[k].name, values_a[k], values_b[k], interval, names[k].lower_is_better, p_values[k]});
   }
   return comparison;
 }
@@ -180,7 +180,7 @@ Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second
 namespace {
 
 constexpr int kTrials = 200;
-constexpr int64_t kMaxInATrial = 100'000;  // answers; more make no difference to a chance that is next to 0
+constexpr int64_t kMaxInATrial = 100'000;  // answers; more make no difference to a p-value that is next to 0
 
 struct BinSums {
   int64_t answers = 0;

@@ -125,14 +125,14 @@ RunMean difference_of_runs(const std::vector<double>& first, const std::vector<d
   return mean_of_runs(differences, overlap);
 }
 
-std::vector<double> corrected_for_number(const std::vector<double>& chances) {
-  std::vector<size_t> order(chances.size());
+std::vector<double> corrected_for_number(const std::vector<double>& p_values) {
+  std::vector<size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return chances[a] < chances[b]; });
-  std::vector<double> corrected(chances.size());
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p_values[a] < p_values[b]; });
+  std::vector<double> corrected(p_values.size());
   double highest = 0;
   for (size_t i = 0; i < order.size(); ++i) {
-    highest = std::max(highest, std::min(1.0, chances[order[i]] * static_cast<double>(order.size() - i)));
+    highest = std::max(highest, std::min(1.0, p_values[order[i]] * static_cast<double>(order.size() - i)));
     corrected[order[i]] = highest;
   }
   return corrected;

@@ -35,7 +35,7 @@ RunMean difference_of_runs(const std::vector<double>& first, const std::vector<d
 
 /// p values for all of these tests together: none of them below 5 % in 95 of 100 cases where nothing differs (Holm, "A
 /// Simple Sequentially Rejective Multiple Test Procedure", 1979).
-std::vector<double> corrected_for_number(const std::vector<double>& chances);
+std::vector<double> corrected_for_number(const std::vector<double>& p_values);
 
 struct PowerSettings {
   double alpha = 0.05;       ///< p below which a difference counts

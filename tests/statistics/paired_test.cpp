@@ -21,7 +21,7 @@ TEST(StudentTest, QuantilesAreThoseOfTables) {
   EXPECT_NEAR(student_quantile(0.975, 1e7), 1.959964, 1e-5);
 }
 
-TEST(RunMeanTest, IntervalAndChanceAreThoseOfThePairedTTest) {
+TEST(RunMeanTest, IntervalAndPValueAreThoseOfThePairedTTest) {
   const RunMean difference = difference_of_runs({3, 1, 4, 2, 6, NAN}, {1, 1, 2, 1, 4, 7}, 0);
   EXPECT_EQ(difference.runs, 5);
   EXPECT_DOUBLE_EQ(difference.mean, 1.4);
@@ -79,12 +79,12 @@ TEST(SimulatedSweepTest, OfSeveralEqualRecipesAnyWinsInFivePercent) {
     for (auto& recipe : recipes) {
       for (double& run : recipe) run = rng.normal();
     }
-    std::vector<double> chances;
+    std::vector<double> p_values;
     for (size_t a = 0; a < recipes.size(); ++a) {
-      for (size_t b = 0; b < a; ++b) chances.push_back(difference_of_runs(recipes[a], recipes[b], 0).p_value);
+      for (size_t b = 0; b < a; ++b) p_values.push_back(difference_of_runs(recipes[a], recipes[b], 0).p_value);
     }
     bool is_named = false;
-    for (const double chance : corrected_for_number(chances)) is_named |= chance < 0.05;
+    for (const double p_value : corrected_for_number(p_values)) is_named |= p_value < 0.05;
     winners += is_named ? 1 : 0;
   }
   EXPECT_LE(winners, kTrials * 6 / 100);

@@ -39,9 +39,12 @@ const char* unit_text(engine::MetricUnit unit) {
   return unit == engine::MetricUnit::percent ? "%" : unit == engine::MetricUnit::degrees ? " degrees" : "";
 }
 
-/// A bootstrap whose resamples all give one value, as with hardly a sample wrong, has no interval.
+/// A figure that is undefined here has no interval, nor has a bootstrap whose resamples all give one value, as with
+/// hardly a sample wrong.
+bool is_known(const statistics::Interval& interval) { return interval.low < interval.high; }
+
 std::string interval_text(const statistics::Interval& interval, engine::MetricUnit unit) {
-  if (interval.low == interval.high) return "n/a";
+  if (!is_known(interval)) return "n/a";
   return format("{} to {}", number_text(interval.low, unit), number_text(interval.high, unit));
 }
 
@@ -118,8 +121,7 @@ std::vector<std::string> certainty_lines(const statistics::Certainty& certainty,
                                          const std::vector<std::string>& label_names) {
   std::string intervals = format("{:.0f} % confidence intervals:", 100 * certainty.settings.level);
   for (const statistics::MetricEstimate& metric : certainty.metrics) {
-    const bool is_known = metric.interval.low < metric.interval.high;  // not NaN, nor the same in all resamples
-    if (!is_known || observe::is_trivial(metric.name, metric.value)) continue;
+    if (!is_known(metric.interval) || observe::is_trivial(metric.name, metric.value)) continue;
     const engine::MetricUnit unit = unit_of(report, metric.name);
     intervals += format("  {} {}{}", metric.name, interval_text(metric.interval, unit), unit_text(unit));
   }

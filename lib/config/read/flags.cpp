@@ -249,8 +249,7 @@ class FlagParser {
     std::string ours;
     for (auto [name, text] : options) {
       const Row* const row = table_.find(name);
-      const std::string small = core::lower_case(text);
-      if (row != nullptr && has(row->choices, small)) text = small;  // SGD
+      if (row != nullptr) text = in_small_letters(*row, text);
       const bool is_plain = row != nullptr && row->is_switch && (text == "true" || text == "false");
       std::vector<std::string> words = {(is_plain && text == "false" ? "--no-" : "--") + name};
       if (!is_plain) words.push_back(text);

@@ -120,17 +120,12 @@ std::string Table::expand(const std::string& name, const std::string& text, std:
   return find_choice(text, words, index);
 }
 
-namespace {
-
-/// A word that the option lists, in its own letters: Cosine, True, AUTO.
 std::string in_small_letters(const Row& row, const std::string& text) {
   const std::string small = core::lower_case(text);
   const bool is_switch_word = row.is_switch && (small == "true" || small == "false" || small == "auto");
   const bool is_listed = std::find(row.choices.begin(), row.choices.end(), small) != row.choices.end();
   return is_switch_word || is_listed ? small : text;
 }
-
-}  // namespace
 
 std::string Table::set(Row& row, const std::string& text, const Origin& origin) {
   const bool hidden = row.origin.kind > origin.kind;

@@ -68,6 +68,9 @@ struct Shorthand {
   Origin used;                       ///< where it was written last; built_in: nowhere
 };
 
+/// A word that the option lists, as it is listed: of Cosine, True, AUTO. Other texts stay.
+std::string in_small_letters(const Row& row, const std::string& text);
+
 /// One option and the text to give it.
 struct Assignment {
   Row* row = nullptr;

@@ -59,6 +59,10 @@ std::vector<Share> worker_time(const RunRecord& run) {
   return known ? shares : std::vector<Share>();
 }
 
+std::string titled(const std::string& title, const std::string& html) {
+  return format("<figure><figcaption>{}</figcaption>{}</figure>\n", title, html);
+}
+
 std::string bar(const std::string& title, const std::vector<Share>& shares) {
   if (shares.empty()) return "";
   double total = 0;
@@ -72,10 +76,8 @@ std::string bar(const std::string& title, const std::vector<Share>& shares) {
         "<li><span class=\"swatch c{}\"></span>{} <b>{:.1f}%</b> {}</li>", i % 6, escape_html(shares[i].name), percent,
         shares[i].seconds < 1 ? short_seconds_text(shares[i].seconds) : core::duration_text(shares[i].seconds));
   }
-  return format(
-      "<figure><figcaption>{}</figcaption><div class=\"bar\" aria-hidden=\"true\">{}</div><ul "
-      "class=\"legend\">{}</ul></figure>\n",
-      title, parts, legend);
+  return titled(title,
+                format("<div class=\"bar\" aria-hidden=\"true\">{}</div><ul class=\"legend\">{}</ul>", parts, legend));
 }
 
 std::string matrix(const ConfusionTable& table) {
@@ -94,10 +96,6 @@ std::string matrix(const ConfusionTable& table) {
     html += "</tr>\n";
   }
   return table_of("Confusion matrix: true classes down, predicted ones across", html, "matrix");
-}
-
-std::string titled(const std::string& title, const std::string& html) {
-  return format("<figure><figcaption>{}</figcaption>{}</figure>\n", title, html);
 }
 
 /// The recall, precision and F1 of each class, the lowest F1 first. F1 = 2 TP / (2 TP + FP + FN); a class that is
@@ -176,10 +174,9 @@ std::string times_table(const std::string& title, const std::vector<TimeRow>& ro
                    short_seconds_text(row.max_seconds));
   }
   if (html.empty()) return "";
-  return format(
-      "<figure><figcaption>{}</figcaption><table><tr><td></td><th scope=\"col\" class=\"n\">mean</th><th scope=\"col\" "
-      "class=\"n\">95 %</th><th scope=\"col\" class=\"n\">max</th></tr>\n{}</table></figure>\n",
-      title, html);
+  return titled(title, format("<table><tr><td></td><th scope=\"col\" class=\"n\">mean</th><th scope=\"col\" "
+                              "class=\"n\">95 %</th><th scope=\"col\" class=\"n\">max</th></tr>\n{}</table>",
+                              html));
 }
 
 }  // namespace
