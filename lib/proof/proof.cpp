@@ -101,8 +101,8 @@ class Prover {
     }
     Remedy remedy = before_;
     std::map<std::string, double> fastest;
-    for (const Alternative way :
-         {Alternative::sliced, Alternative::without_onednn, Alternative::in_float32, Alternative::own_product}) {
+    for (const Alternative way : {Alternative::sliced, Alternative::without_onednn, Alternative::in_float32,
+                                  Alternative::own_product, Alternative::own_sums}) {
       for (const auto& [family, result] : in_way(way, open)) {
         const auto found = fastest.find(family);
         const bool is_faster = found == fastest.end() || result.seconds < found->second;

@@ -8,6 +8,7 @@
 #include "proof/operation/capture.h"
 #include "proof/operation/replay.h"
 #include "proof/remedy/operator_replacements.h"
+#include "proof/remedy/own_batch_norm.h"
 
 namespace stoker::proof {
 namespace {
@@ -20,6 +21,36 @@ TEST(OwnProductTest, AgreesWithLibTorchInDoublePrecision) {
   }
   const at::Tensor left = torch::randn({3, 9, 5}), right = torch::randn({3, 5, 70});
   EXPECT_TRUE(torch::allclose(own_product(left, right), left.matmul(right), 1e-4, 1e-4));
+}
+
+TEST(OwnBatchNormTest, AgreesWithDoublePrecisionOverMillionsOfPixels) {
+  const at::Tensor input =
+      (torch::randn({4, 3, 600, 500}) + 2).contiguous(at::MemoryFormat::ChannelsLast);  // 1.2 million pixels
+  const at::Tensor weight = torch::rand({3}), bias = torch::rand({3});
+  at::Tensor mean = torch::zeros({3}), variance = torch::ones({3});
+  const auto [output, of_mean, inverse] = own_batch_norm(input, weight, bias, mean, variance, 0.1, 1e-5);
+  const at::Tensor x = input.to(at::kDouble), exact_mean = x.mean({0, 2, 3}),
+                   exact_variance = x.var(at::IntArrayRef({0, 2, 3}), /*unbiased=*/false);
+  const auto in_double = [](const at::Tensor& tensor) { return tensor.to(at::kDouble); };
+  EXPECT_TRUE(torch::allclose(in_double(of_mean), exact_mean, 1e-6, 0));
+  EXPECT_TRUE(torch::allclose(in_double(inverse), (exact_variance + 1e-5).rsqrt(), 1e-6, 0));
+  EXPECT_TRUE(torch::allclose(in_double(mean), 0.1 * exact_mean, 1e-6, 0));
+  EXPECT_TRUE(torch::allclose(in_double(variance), 0.9 + 0.1 * x.var({0, 2, 3}), 1e-6, 0));
+  const auto as_channels = [](const at::Tensor& tensor) { return tensor.to(at::kDouble).view({1, 3, 1, 1}); };
+  const at::Tensor expected = (x - as_channels(exact_mean)) * as_channels((exact_variance + 1e-5).rsqrt());
+  EXPECT_TRUE(torch::allclose(in_double(output), expected * as_channels(weight) + as_channels(bias), 1e-6, 1e-6));
+  EXPECT_EQ(output.strides(), input.strides());
+}
+
+TEST(OwnBatchNormTest, ItsBitsDoNotDependOnTheNumberOfThreads) {
+  const at::Tensor input = torch::randn({3, 5, 70, 90}).to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
+  const int threads = at::get_num_threads();
+  const auto computed = [&] { return std::get<2>(own_batch_norm(input, torch::ones({5}), {}, {}, {}, 0.1, 1e-5)); };
+  at::set_num_threads(1);
+  const at::Tensor one = computed();
+  at::set_num_threads(4);
+  EXPECT_TRUE(torch::equal(computed(), one));
+  at::set_num_threads(threads);
 }
 
 TEST(RemedyTest, TravelsAsJson) {
@@ -37,10 +68,13 @@ TEST(RemedyTest, TravelsAsJson) {
 TEST(RemedyTest, OperationsInOtherWaysAreRight) {
   torch::nn::Conv2d point(torch::nn::Conv2dOptions(16, 8, 1).stride(2)), plain(torch::nn::Conv2dOptions(16, 8, 3));
   torch::nn::Linear linear(16, 5);
+  torch::nn::BatchNorm2d norm(8);
   const auto operations = captured(
       [&] {
         const torch::Tensor x = torch::rand({3, 16, 11, 9}).requires_grad_();
-        (point->forward(x).sum() + plain->forward(x).sum() + linear->forward(x.mean({2, 3})).sum()).backward();
+        (norm->forward(point->forward(x)).square().sum() + plain->forward(x).sum() +
+         linear->forward(x.mean({2, 3})).sum())
+            .backward();
       },
       [](const Operation&) {});
   Remedy remedy;
@@ -48,9 +82,10 @@ TEST(RemedyTest, OperationsInOtherWaysAreRight) {
     const bool is_convolution = operation.name.find("convolution") != std::string::npos;
     const bool is_product = operation.name == "aten::mm" || operation.name == "aten::addmm";
     const bool is_point = text_of(operation).find("x1x1") != std::string::npos;
-    remedy.ways[family_of(operation)] = is_product                   ? Alternative::own_product
-                                        : is_convolution && is_point ? Alternative::sliced
-                                                                     : Alternative::without_onednn;
+    remedy.ways[family_of(operation)] = operation.name == "aten::native_batch_norm" ? Alternative::own_sums
+                                        : is_product                                ? Alternative::own_product
+                                        : is_convolution && is_point                ? Alternative::sliced
+                                                                                    : Alternative::without_onednn;
   }
   apply(remedy);
   for (const Operation& operation : operations) {

@@ -9,6 +9,7 @@
 #include <ATen/ops/convolution_compositeexplicitautograd_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
+#include <ATen/ops/native_batch_norm_cpu_dispatch.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
@@ -20,6 +21,7 @@
 
 #include "engine/device/without_onednn.h"
 #include "proof/operation/operation.h"
+#include "proof/remedy/own_batch_norm.h"
 
 namespace stoker::proof {
 
@@ -234,6 +236,19 @@ void baddbmm(const c10::OperatorHandle& handle, Stack* stack) {
                 : at::cpu::baddbmm(call.tensor(0), call.tensor(1), call.tensor(2), call.scalar(3), call.scalar(4)));
 }
 
+// native_batch_norm(input, weight?, bias?, running_mean?, running_var?, training, momentum, eps)
+void batch_norm_in_training(const c10::OperatorHandle& handle, Stack* stack) {
+  Call call(handle, stack);
+  const bool is_own = call.is(Alternative::own_sums) && call.flag(5);
+  const auto weight = call.optional_tensor(1), bias = call.optional_tensor(2), mean = call.optional_tensor(3),
+             variance = call.optional_tensor(4);
+  const double momentum = call.scalar(6).toDouble(), eps = call.scalar(7).toDouble();
+  const auto [output, of_mean, of_deviation] =
+      is_own ? own_batch_norm(call.tensor(0), weight, bias, mean, variance, momentum, eps)
+             : at::cpu::native_batch_norm(call.tensor(0), weight, bias, mean, variance, call.flag(5), momentum, eps);
+  for (const at::Tensor& result : {output, of_mean, of_deviation}) call.give(result);
+}
+
 /// LibTorch warns of kernels that are replaced, which is what is wanted here.
 class NoWarnings : public c10::WarningHandler {
  public:
@@ -265,6 +280,7 @@ void replace_operators(const std::map<std::string, Alternative>& ways) {
   replaced = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
   replaced->impl("convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   replaced->impl("convolution_backward", torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
+  replaced->impl("native_batch_norm", torch::CppFunction::makeFromBoxedFunction<&batch_norm_in_training>());
   replaced->impl("mm", torch::CppFunction::makeFromBoxedFunction<&mm>());
   replaced->impl("bmm", torch::CppFunction::makeFromBoxedFunction<&bmm>());
   replaced->impl("addmm", torch::CppFunction::makeFromBoxedFunction<&addmm>());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of LibTorch replaced for particular shapes: convolutions by a slice and one without stride, products of
-// matrices by loops of ours.
+// matrices by loops of ours, batch norm with sums of ours.
 #pragma once
 
 #include <torch/types.h>

@@ -27,7 +27,8 @@ struct NamedWay {
 constexpr NamedWay kWays[] = {{Alternative::without_onednn, "without_onednn", "without oneDNN"},
                               {Alternative::sliced, "sliced", "as a slice and a convolution without stride"},
                               {Alternative::in_float32, "in_float32", "in float32 without oneDNN"},
-                              {Alternative::own_product, "own_product", "by loops of this program"}};
+                              {Alternative::own_product, "own_product", "by loops of this program"},
+                              {Alternative::own_sums, "own_sums", "with sums of this program"}};
 
 const NamedWay& named(Alternative way) { return kWays[static_cast<size_t>(way)]; }
 
@@ -114,6 +115,7 @@ std::vector<Alternative> alternatives_for(const Operation& operation) {
     if (weight.scalar_type() != at::kFloat) ways.push_back(Alternative::in_float32);
     return ways;
   }
+  if (name == "aten::native_batch_norm" && operation.arguments.at(5).toBool()) return {Alternative::own_sums};
   if (!is_matrix_product(name)) return {Alternative::without_onednn};
   if (operation.arguments.at(1).toTensor().scalar_type() == at::kFloat) return {Alternative::own_product};
   return {Alternative::without_onednn, Alternative::own_product};

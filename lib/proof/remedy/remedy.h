@@ -18,6 +18,7 @@ enum class Alternative {
   sliced,          ///< a convolution of 1 x 1 with a stride: every other pixel is taken first
   in_float32,      ///< a convolution of a reduced type, without oneDNN, rounded at the end
   own_product,     ///< a product of matrices by loops of ours
+  own_sums,        ///< batch norm in training with statistics of ours
 };
 
 struct Remedy {
