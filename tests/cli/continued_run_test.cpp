@@ -105,6 +105,33 @@ TEST(ContinuedRunTest, InSpiteOfOtherOutputsTheNetworkIsTakenOverAndTheClassifie
   EXPECT_TRUE(contains(last_line(ended.err), "update=12 ")) << ended.err;
 }
 
+TEST(ContinuedRunTest, WhatPrintConfigShowsOfARunThatContinuesIsWhatIsTrained) {
+  const Workplace work;
+  place_finished_run(work);
+  const auto value_of = [](const std::string& yaml, const std::string& key) {
+    for (const std::string& line : lines_of(yaml)) {
+      const size_t begin = line.find_first_not_of(' ');
+      if (begin != std::string::npos && line.compare(begin, key.size(), key) == 0)
+        return line.substr(begin, line.find('#') - begin);
+    }
+    return std::string();
+  };
+  Words words = finished_run_words({"--opt", "adamw", "--epochs", "3", "--override-resume"});
+  const Ended trained = finish(work, words);
+  EXPECT_TRUE(contains(trained.err, "--override-resume accepts: --opt: ")) << trained.err;
+  EXPECT_TRUE(contains(trained.err, "--override-resume accepts: --lr: ")) << trained.err;
+  const std::string config = content_of_file(work / "run/config.yaml");
+  EXPECT_FALSE(contains(value_of(config, "lr: "), "0.00625")) << "that of sgd";
+  for (const Words& rest : {Words{"--opt", "adamw"}, Words{}}) {  // what the run began with is kept, and shown
+    Words shown = finished_run_words({"--epochs", "3", "--override-resume", "--print-config"});
+    shown.insert(shown.end(), rest.begin(), rest.end());
+    const std::string printed = finish(work, shown).out;
+    for (const std::string key : {"opt: ", "lr: ", "sched: ", "batch-size: "}) {
+      EXPECT_EQ(value_of(printed, key), value_of(config, key)) << key << printed;
+    }
+  }
+}
+
 TEST(ContinuedRunTest, WhereTheBestCheckpointIsGoneTheBestThatIsLeftTakesItsPlace) {
   const Workplace work;
   place_finished_run(work);

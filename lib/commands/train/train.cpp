@@ -209,6 +209,9 @@ void TrainingRun::set_up() {
 }
 
 Outcome TrainingRun::print_config() {
+  if (options_.run.resume != "none" && !flags_.fresh && !files_.list().empty()) {
+    learn_of_checkpoint(choose_checkpoint(options_.run, files_, /*is_restart=*/false, /*is_fresh=*/false));
+  }
   if (!settings_.resolution().waits_for_batch) {
     add_caches(settings_, settings_.facts().machine, prepared_.datasets,
                batch_buffer_bytes(options_, *prepared_.datasets.train));

@@ -206,12 +206,15 @@ bool choose_drop_last(Draft& draft, const Facts& facts, bool is_open) {
 
 /// Choices of a run that continues; model, batch, replicas and precision, threads and drop-last have rules of their
 /// own.
-void keep_choices(const CheckpointFacts& checkpoint, Draft& draft) {
+void keep_choices(const Facts& facts, Draft& draft) {
+  const CheckpointFacts& checkpoint = *facts.checkpoint;
   Options& o = draft.options();
   draft.keep(o.augment.hflip, checkpoint.hflip);
   draft.keep(o.augment.train_crop, checkpoint.train_crop);
   draft.keep(o.optim.opt, checkpoint.opt);
-  draft.keep(o.optim.lr, checkpoint.lr);
+  // Rate and schedule were chosen for the optimizer: another one has its own.
+  if (checkpoint.opt && o.optim.opt.value() != *checkpoint.opt) return;
+  if (!facts.names_lr_base) draft.keep(o.optim.lr, checkpoint.lr);
   draft.keep(o.schedule.sched, checkpoint.sched);
 }
 
@@ -247,7 +250,7 @@ Measured<int64_t> usual_batch(const Options& given, int64_t replicas) {
 
 Resolution resolve(const Options& given, const Facts& facts) {
   Draft draft(given);
-  if (facts.checkpoint) keep_choices(*facts.checkpoint, draft);
+  if (facts.checkpoint) keep_choices(facts, draft);
   const bool waits_for_amp = choose_for_machine(facts, draft);
   choose_run_dir(draft, facts.run_name);
   choose_eval_metric(draft);

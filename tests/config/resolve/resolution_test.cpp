@@ -61,7 +61,7 @@ TEST(ChoiceSourceTest, WhatStandsInForAnImpossibleValueComesFromTheConfiguration
 
 TEST(ChoiceSourceTest, WhatACheckpointKeepsComesFromThere) {
   Facts facts = facts_of_cpus(2);
-  facts.names_model = false;
+  facts.names_model = facts.names_lr_base = false;
   facts.data = usual_data(Options());
   CheckpointFacts& kept = facts.checkpoint.emplace();
   kept.threads = 7;

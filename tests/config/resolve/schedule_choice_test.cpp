@@ -94,6 +94,27 @@ TEST(ScheduleChoiceTest, RealNumbersAreLearnedWithAdamWUnlessAnotherIsGivenOrKep
   expect({"-b", "64", "--task", "regression"}, OptimizerKind::sgd, 0.025);
 }
 
+TEST(ScheduleChoiceTest, AnotherOptimizerThanThatOfTheCheckpointHasItsOwnRateAndSchedule) {
+  DataFacts small = usual_data(Options());
+  small.median_height = small.median_width = 32;
+  small.train_images = 3200;
+  Facts facts = facts_of(two_cpus(), small);
+  facts.names_lr_base = false;
+  const ResolvedOptions fresh = rates_of({"-b", "64", "--opt", "sgd"}, facts).options;
+  facts.checkpoint = CheckpointFacts{};
+  facts.checkpoint->opt = OptimizerKind::adamw;
+  facts.checkpoint->lr = 0.007;
+  facts.checkpoint->sched = ScheduleKind::constant;
+  const ResolvedOptions other = rates_of({"-b", "64", "--opt", "sgd"}, facts).options;
+  EXPECT_DOUBLE_EQ(other.optim.lr, fresh.optim.lr);
+  EXPECT_EQ(other.schedule.sched, fresh.schedule.sched);
+  const ResolvedOptions same = rates_of({"-b", "64", "--opt", "adamw"}, facts).options;
+  EXPECT_DOUBLE_EQ(same.optim.lr, 0.007);
+  EXPECT_EQ(same.schedule.sched, ScheduleKind::constant);
+  facts.names_lr_base = true;
+  EXPECT_DOUBLE_EQ(rates_of({"-b", "64", "--lr-base", "0.1"}, facts).options.optim.lr, 0.025) << "it is given now";
+}
+
 TEST(ScheduleChoiceTest, SmallImagesHaveOneCycleAtAHigherRateUnlessTheCommandShapesTheSchedule) {
   DataFacts small = usual_data(Options());
   small.median_height = small.median_width = 32;
