@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <stdexcept>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -22,7 +24,9 @@ CsvReader::Descriptor::Descriptor(const std::string& path) : fd(open_retrying(pa
   if (fd < 0) throw errno_error(errno, "read", printable(path), ErrorKind::no_input);
 }
 
-CsvReader::Descriptor::~Descriptor() { ::close(fd); }
+CsvReader::Descriptor::~Descriptor() {
+  if (fd >= 0) ::close(fd);
+}
 
 CsvReader::CsvReader(const std::string& path, uint64_t max_row_bytes, char delimiter)
     : path_(path), max_row_bytes_(max_row_bytes), delimiter_(delimiter), file_(path), block_(1 << 16) {
@@ -30,6 +34,19 @@ CsvReader::CsvReader(const std::string& path, uint64_t max_row_bytes, char delim
   if (::fstat(file_.fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     throw Error(ErrorKind::no_input, "cannot read " + printable(path) + ": it is not a regular file");
   }
+  begin();
+}
+
+CsvReader::CsvReader(const std::string& text, const std::string& path, uint64_t max_row_bytes, char delimiter)
+    : path_(path),
+      max_row_bytes_(max_row_bytes),
+      delimiter_(delimiter),
+      block_(text.begin(), text.end()),
+      filled_(text.size()) {
+  begin();
+}
+
+void CsvReader::begin() {
   refuse_other_files();
   if (peek() == 0xEF) {  // a UTF-8 byte order mark is EF BB BF
     take();
@@ -81,6 +98,7 @@ void CsvReader::fail(const std::string& cause, const std::string& hint) const {
 
 int CsvReader::peek() {
   while (at_ == filled_) {
+    if (file_.fd < 0) return kEnd;
     const ssize_t got = ::read(file_.fd, block_.data(), block_.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw errno_error(errno, "read", printable(path_), ErrorKind::io);
@@ -157,9 +175,17 @@ void CsvReader::skip_line() {
   }
 }
 
+void CsvReader::skip_row() {
+  if (file_.fd >= 0) throw std::logic_error("only a text can be read again");
+  at_ = row_at_;
+  line_ = row_line_;
+  skip_line();
+}
+
 bool CsvReader::next_row(std::vector<std::string>& fields) {
   do {  // over blank lines
     row_line_ = line_;
+    row_at_ = at_;
     row_bytes_ = 0;
     if (peek() == kEnd) return false;
   } while (take_line_end());
@@ -174,6 +200,126 @@ bool CsvReader::next_row(std::vector<std::string>& fields) {
     if (take_line_end()) return true;
     take();  // the delimiter
   }
+}
+
+namespace {
+
+using Cells = std::vector<std::string>;
+
+void trim_cells(Cells& cells) {
+  for (std::string& cell : cells) {
+    cell.erase(cell.find_last_not_of(" \t") + 1);
+    cell.erase(0, std::min(cell.find_first_not_of(" \t"), cell.size()));
+  }
+}
+
+/// Drops empty cells at the end, as far as there are more than `count`: a comma stands behind the last one.
+void drop_trailing(Cells& cells, size_t count) {
+  while (cells.size() > count && cells.back().empty()) cells.pop_back();
+}
+
+/// Where a comma does not separate fields, it may be the point of a number.
+void read_decimal_comma(std::string& cell) {
+  const size_t comma = cell.find(',');
+  if (comma == std::string::npos || cell.find_first_not_of("+-0123456789,eE") != std::string::npos) return;
+  if (cell.find(',', comma + 1) == std::string::npos) cell[comma] = '.';
+}
+
+class TableReader {
+ public:
+  TableReader(const std::string& key, Cells columns) : key_(key) {
+    table_.columns = std::move(columns);
+    for (size_t k = 0; k < table_.columns.size(); ++k) places_.push_back(k);
+  }
+
+  void read(CsvReader& reader) {
+    for (Cells cells; next(reader, cells);) {
+      trim_cells(cells);
+      if (is_header(cells)) {
+        begin_header(cells);
+      } else {
+        add(reader, cells);
+      }
+    }
+    for (CsvTable::Row& row : table_.rows) row.cells.resize(table_.columns.size());
+  }
+
+  CsvTable& table() { return table_; }
+
+ private:
+  bool next(CsvReader& reader, Cells& cells) {
+    while (true) {
+      try {
+        return reader.next_row(cells);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::data) throw;
+        table_.left_out.emplace_back(error.what());
+        reader.skip_row();
+      }
+    }
+  }
+
+  bool is_header(const Cells& cells) const {
+    if (places_.empty()) return true;
+    return !key_.empty() &&
+           std::any_of(cells.begin(), cells.end(), [&](const std::string& cell) { return lower_case(cell) == key_; });
+  }
+
+  void begin_header(Cells names) {
+    drop_trailing(names, 1);
+    const bool is_ours = key_.empty() || std::find(names.begin(), names.end(), key_) != names.end();
+    places_.clear();
+    for (std::string& name : names) {
+      if (!is_ours) name = lower_case(name);
+      const auto found = std::find(table_.columns.begin(), table_.columns.end(), name);
+      places_.push_back(static_cast<size_t>(found - table_.columns.begin()));
+      if (found == table_.columns.end()) table_.columns.push_back(name);
+    }
+  }
+
+  void add(const CsvReader& reader, Cells& cells) {
+    if (std::all_of(cells.begin(), cells.end(), [](const std::string& cell) { return cell.empty(); })) return;
+    drop_trailing(cells, places_.size());
+    if (cells.size() != places_.size()) {
+      try {
+        reader.fail(format("{} fields instead of {}", cells.size(), places_.size()));
+      } catch (const Error& error) {
+        table_.left_out.emplace_back(error.what());
+      }
+      return;
+    }
+    CsvTable::Row row = {reader.line(), Cells(table_.columns.size())};
+    for (size_t k = 0; k < cells.size(); ++k) {
+      if (reader.delimiter() != ',') read_decimal_comma(cells[k]);
+      row.cells[places_[k]] = cells[k];
+    }
+    table_.rows.push_back(std::move(row));
+  }
+
+  const std::string key_;
+  CsvTable table_;
+  std::vector<size_t> places_;  ///< of the cells under the header that stands above them
+};
+
+}  // namespace
+
+std::string CsvTable::left_out_text() const {
+  if (left_out.empty()) return "";
+  const std::string more = left_out.size() > 1 ? format(", and {} more", left_out.size() - 1) : "";
+  return format("{}{}: left out", left_out.front(), more);
+}
+
+CsvTable read_csv_table(const std::string& text, const std::string& path, const std::string& key,
+                        std::vector<std::string> columns, uint64_t max_row_bytes) {
+  TableReader reader(key, std::move(columns));
+  try {
+    CsvReader rows(text, path, max_row_bytes, /*delimiter=*/0);
+    reader.read(rows);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    reader.table().left_out.emplace_back(error.what());
+  }
+  return std::move(reader.table());
 }
 
 std::string csv_field(const std::string& text) {

@@ -9,11 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <sstream>
 
 #include "core/crash/crash_file.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
 #include "core/text/csv.h"
@@ -38,25 +38,6 @@ Json optional_number(const std::optional<double>& value) { return value ? Json(*
 void add_findings(const engine::Findings& found, Json& line) {
   line["diagnosis"] = found.diagnosis ? diagnosis_json(*found.diagnosis) : Json(nullptr);
   if (found.resources) line["resources"] = resource_json(*found.resources);
-}
-
-/// The cells of a line of summary.csv, which other programs may have written again: in quotes, in which two are one.
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells(1);
-  bool is_quoted = false;
-  for (size_t at = 0; at < line.size(); ++at) {
-    const char c = line[at];
-    if (c == '"' && is_quoted && at + 1 < line.size() && line[at + 1] == '"') {
-      cells.back() += line[++at];
-    } else if (c == '"') {
-      is_quoted = !is_quoted;
-    } else if (c == ',' && !is_quoted) {
-      cells.emplace_back();
-    } else if (c != '\r') {
-      cells.back() += c;
-    }
-  }
-  return cells;
 }
 
 /// A row of summary.csv: the first metrics stand beside the losses, the others at the end.
@@ -104,45 +85,33 @@ void clear_evaluation(const std::vector<std::string>& names, std::vector<std::st
 }  // namespace
 
 std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done,
-                          int64_t evaluated_updates) {
-  using Cells = std::vector<std::string>;
-  Cells columns = cells_of(header), own = columns;
-  std::vector<std::pair<Cells, Cells>> rows;  // each with the header that it stands under
-  std::istringstream lines(text.substr(0, text.find_last_of('\n') + 1));
-  int64_t offset = 0;
-  for (std::string line; std::getline(lines, line);) {
-    Cells cells = cells_of(line);
-    if (std::find(cells.begin(), cells.end(), "epoch") != cells.end()) {
-      own = cells;
-      for (const std::string& name : own) {
-        if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
-      }
+                          int64_t evaluated_updates, const std::string& path) {
+  const std::vector<std::string> own = core::read_csv_table(header, path, "epoch").columns;
+  const std::string whole = text.substr(0, text.find_last_of('\n') + 1);  // a kill leaves half a row
+  const core::CsvTable table = core::read_csv_table(whole, path, "epoch", own);
+  if (!table.left_out.empty()) core::log_warning("{}", table.left_out_text());
+  const auto place_of = [&](const char* name) {
+    return static_cast<size_t>(std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin());
+  };
+  const size_t place = place_of("epoch"), updates = place_of("updates");
+  std::string kept = core::csv_row(table.columns) + "\n";
+  int64_t offset = 0, unnumbered = 0;
+  for (const core::CsvTable::Row& row : table.rows) {
+    std::vector<std::string> cells = row.cells;
+    char* end = nullptr;
+    const double number = std::strtod(cells.at(place).c_str(), &end);
+    if (end == cells[place].c_str() || *end != '\0' || !(number >= 0 && number < 1e15)) {
+      if (unnumbered++ == 0) core::log_warning("{}:{}: the row names no epoch: left out", path, row.line);
       continue;
     }
-    const auto place = static_cast<size_t>(std::find(own.begin(), own.end(), "epoch") - own.begin());
-    if (place >= cells.size() || cells.size() < 2) continue;
-    char* end = nullptr;
-    int64_t epoch = std::strtoll(cells[place].c_str(), &end, 10);
-    if (end == cells[place].c_str() || *end != '\0') continue;
+    int64_t epoch = std::llround(number);
     if (epoch == 0) offset = 1;  // an older program wrote it
     epoch += offset;
     cells[place] = format("{}", epoch);
-    const auto updates = static_cast<size_t>(std::find(own.begin(), own.end(), "updates") - own.begin());
-    const bool has_updates = updates < cells.size();
+    const bool has_updates = updates < cells.size() && !cells[updates].empty();
     const bool was_due = has_updates && std::strtoll(cells[updates].c_str(), nullptr, 10) <= evaluated_updates;
-    if (has_updates && !was_due) clear_evaluation(own, cells);
-    if (epoch <= epochs_done || was_due) rows.emplace_back(own, cells);
-  }
-  std::string kept = core::csv_row(columns) + "\n";
-  for (const auto& [names, cells] : rows) {
-    Cells row = cells;  // as it is where its header does not fit
-    if (cells.size() == names.size()) {
-      row.assign(columns.size(), "");
-      for (size_t k = 0; k < cells.size(); ++k) {
-        row[static_cast<size_t>(std::find(columns.begin(), columns.end(), names[k]) - columns.begin())] = cells[k];
-      }
-    }
-    kept += core::csv_row(row) + "\n";
+    if (has_updates && !was_due) clear_evaluation(table.columns, cells);
+    if (epoch <= epochs_done || was_due) kept += core::csv_row(cells) + "\n";
   }
   return kept;
 }
@@ -163,8 +132,8 @@ void RunFiles::on_start(const engine::StartEvent& event) {
   const std::string path = run_dir_ + "/summary.csv";
   const std::string old = core::file_exists(path) ? core::read_file(path, kMaxSummaryBytes, files_) : "";
   const std::string summary =
-      summary_until(old, summary_header(event.metrics), event.start_epoch, event.evaluated_updates);
-  summary_columns_ = cells_of(summary.substr(0, summary.find('\n'))).size();
+      summary_until(old, summary_header(event.metrics), event.start_epoch, event.evaluated_updates, path);
+  summary_columns_ = core::read_csv_table(summary, path, "epoch").columns.size();
   core::write_file_atomically(path, summary, /*durable=*/true, files_);
   // A full disk or a kill may have left half a line: the next event must not be glued to it.
   core::cut_half_line(run_dir_ + "/metrics.jsonl", files_);

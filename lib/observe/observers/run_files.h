@@ -45,9 +45,10 @@ std::string summary_header(const std::vector<engine::Metric>& metrics);
 /// The rows of a summary.csv that belong to the first `epochs_done` epochs, and those of evaluations inside the next
 /// one up to `evaluated_updates`, the last that were evaluated because it was due: later rows lose an evaluation that
 /// only a stop caused. Under `header`, to which columns are added that only the file has; values stay under
-/// the names that they had. A half-written last line is dropped. Epochs count from 1; rows of a file that counts from
-/// 0, as older programs wrote it, are numbered again.
+/// the names that they had. A half-written last line is dropped, a row that cannot be read is left out with a warning
+/// that names `path`. Epochs count from 1; rows of a file that counts from 0, as older programs wrote it, are numbered
+/// again.
 std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done,
-                          int64_t evaluated_updates = -1);
+                          int64_t evaluated_updates = -1, const std::string& path = "summary.csv");
 
 }  // namespace stoker::observe

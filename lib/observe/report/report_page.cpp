@@ -256,14 +256,22 @@ std::string facts_table(const Runs& runs, const std::string& label, const Facts&
   return shared + (known.empty() ? "" : table_of(label, rows));
 }
 
+std::string left_out_note(const std::string& line) {
+  return "<p class=\"faint\">" + escape_html(core::printable(line)) + "</p>\n";
+}
+
 std::string damage_note(const Runs& runs) {
   int64_t lines = 0, damaged = 0;
   for (const RunRecord& run : runs) {
     lines += run.damaged_lines;
     damaged += run.damaged_lines > 0 ? 1 : 0;
   }
-  if (lines == 0) return "";
-  return format("<p class=\"faint\">Lines of metrics.jsonl that could not be read and are left out: {}{}.</p>\n", lines,
+  std::string html;
+  for (const RunRecord& run : runs) {
+    for (const std::string& line : run.left_out) html += left_out_note(line);
+  }
+  if (lines == 0) return html;
+  return html + format("<p class=\"faint\">Lines of metrics.jsonl that could not be read and are left out: {}{}.</p>\n", lines,
                 runs.size() > 1 ? format(", in {} of {} runs", damaged, runs.size()) : "");
 }
 
@@ -406,6 +414,7 @@ std::string comparison_section(const SweepTables& tables) {
     halving = "<details><summary>Halving: which combinations advanced after a share of their updates</summary>" +
               html_of("Halving", tables.halving) + "</details>\n";
   }
+  for (const std::string& line : tables.left_out) halving += left_out_note(line);
   return section_of("Sweep", html_of("Sweep", tables.sweep) +
                                  "<p>Means over seeds and folds with their 95 % intervals. Better than: the ranks that "
                                  "are worse by more than chance, by paired t-tests, corrected for their number (Holm). "

@@ -116,6 +116,7 @@ struct RunRecord {
   int64_t resumes = 0;
   double checkpoint_seconds = 0;                      ///< spent on saving, all processes of the run
   int64_t damaged_lines = 0;                          ///< of metrics.jsonl, left out
+  std::vector<std::string> left_out;                  ///< a line for each file with rows that cannot be read
   std::vector<MemoryForecast> memory;                 ///< plan.json; empty: the run has none
   ConfusionTable confusion;                           ///< of eval/confusion.csv or confusion.csv
   CertaintyRecord sure;                               ///< of eval/certainty.json

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "config/yaml/yaml_tree.h"
@@ -32,16 +31,9 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
-/// The next row that can be read as one.
-bool next_whole_row(core::CsvReader& file, Cells& cells) {
-  while (true) {
-    try {
-      return file.next_row(cells);
-    } catch (const core::Error& error) {
-      if (error.kind() != core::ErrorKind::data) throw;
-      file.skip_line();
-    }
-  }
+/// See core::read_csv_table().
+core::CsvTable table_in(const std::string& path, const std::string& key) {
+  return core::read_csv_table(core::read_file(path, kMaxFileBytes), path, key, {}, /*max_row_bytes=*/1 << 20);
 }
 
 /// Older programs called the first epoch 0.
@@ -52,17 +44,6 @@ void count_from_one(const Cells& columns, Cells& cells, bool& counts_from_zero) 
     counts_from_zero = counts_from_zero || *epoch == 0;
     if (counts_from_zero) cells[k] = core::format("{:.0f}", *epoch + 1);
   }
-}
-
-/// Where each column of a header stands among `columns`, to which those that are new are added.
-std::vector<size_t> places_of(const Cells& header, Cells& columns) {
-  std::vector<size_t> places;
-  for (const std::string& name : header) {
-    const auto found = std::find(columns.begin(), columns.end(), name);
-    places.push_back(static_cast<size_t>(found - columns.begin()));
-    if (found == columns.end()) columns.push_back(name);
-  }
-  return places;
 }
 
 void add_epoch_row(RunRecord& record, const Cells& cells, double updates_per_epoch) {
@@ -95,9 +76,11 @@ std::string option_text(const config::YamlNode& value) {
 }
 
 /// A cell of a confusion matrix.
-int64_t count_of(const core::CsvReader& file, const std::string& cell) {
+int64_t count_of(const std::string& cell, const std::string& place) {
   const double count = number_of(cell).value_or(-1);
-  if (count < 0 || count > kMaxCount || count != std::floor(count)) file.fail("a count is not a whole number");
+  if (count < 0 || count > kMaxCount || count != std::floor(count)) {
+    throw core::Error(core::ErrorKind::data, place + ": a count is not a whole number");
+  }
   return static_cast<int64_t>(count);
 }
 
@@ -141,19 +124,13 @@ void add_point(Curves& curves, const std::string& name, double x, double y) {
 }
 
 void read_summary(RunRecord& record, double updates_per_epoch) {
-  core::CsvReader file(record.path + "/summary.csv");
+  core::CsvTable table = table_in(record.path + "/summary.csv", "epoch");
+  record.epoch_columns = std::move(table.columns);
+  if (!table.left_out.empty()) record.left_out.push_back(table.left_out_text());
   bool counts_from_zero = false;
-  std::vector<size_t> places;  // of the cells under the header that stands above them
-  for (Cells cells; next_whole_row(file, cells);) {
-    if (places.empty() || cells[0] == "epoch") {
-      places = places_of(cells, record.epoch_columns);
-      for (Cells& row : record.epoch_rows) row.resize(record.epoch_columns.size());
-    } else if (cells.size() == places.size()) {  // else half written
-      Cells row(record.epoch_columns.size());
-      for (size_t k = 0; k < cells.size(); ++k) row[places[k]] = cells[k];
-      count_from_one(record.epoch_columns, row, counts_from_zero);
-      add_epoch_row(record, row, updates_per_epoch);
-    }
+  for (core::CsvTable::Row& row : table.rows) {
+    count_from_one(record.epoch_columns, row.cells, counts_from_zero);
+    add_epoch_row(record, row.cells, updates_per_epoch);
   }
 }
 
@@ -195,17 +172,18 @@ void read_memory_plan(RunRecord& record) {
 void read_confusion(RunRecord& record) {
   for (const std::string name : {"/eval/confusion.csv", "/confusion.csv"}) {
     if (!core::file_exists(record.path + name)) continue;
-    core::CsvReader file(record.path + name, kMaxFileBytes);
+    const core::CsvTable rows = table_in(record.path + name, "");
+    if (!rows.left_out.empty()) throw core::Error(core::ErrorKind::data, rows.left_out.front());
     ConfusionTable table;
-    Cells cells;
-    if (file.next_row(cells)) table.class_names.assign(cells.begin() + 1, cells.end());
-    const size_t classes = table.class_names.size();
-    while (file.next_row(cells)) {
-      std::vector<int64_t> row;
-      for (size_t k = 1; k < cells.size(); ++k) row.push_back(count_of(file, cells[k]));
-      if (row.size() != classes) file.fail(core::format("{} counts for {} classes", row.size(), classes));
-      table.counts.push_back(std::move(row));
+    if (!rows.columns.empty()) table.class_names.assign(rows.columns.begin() + 1, rows.columns.end());
+    for (const core::CsvTable::Row& row : rows.rows) {
+      std::vector<int64_t> counts;
+      for (size_t k = 1; k < row.cells.size(); ++k) {
+        counts.push_back(count_of(row.cells[k], core::format("{}:{}", core::printable(record.path + name), row.line)));
+      }
+      table.counts.push_back(std::move(counts));
     }
+    const size_t classes = table.class_names.size();
     if (table.counts.size() != classes) {
       throw core::Error(core::ErrorKind::data,
                         core::format("{}: {} rows for {} classes", core::printable(record.path + name),
@@ -340,16 +318,21 @@ void read_certainty(RunRecord& record) {
 
 SweepTables read_sweep_tables(const std::string& folder) {
   constexpr size_t kMostRows = 1001;
-  const auto rows_of = [](const std::string& path) {
+  SweepTables tables;
+  const auto rows_of = [&](const std::string& path) {
     std::vector<Cells> rows;
     if (!core::file_exists(path)) return rows;
-    core::CsvReader file(path);
-    for (Cells cells; rows.size() < kMostRows && next_whole_row(file, cells);) {
-      if (rows.empty() || cells.size() == rows[0].size()) rows.push_back(cells);
+    core::CsvTable table = table_in(path, "");
+    if (!table.left_out.empty()) tables.left_out.push_back(table.left_out_text());
+    rows.push_back(std::move(table.columns));
+    for (core::CsvTable::Row& row : table.rows) {
+      if (rows.size() < kMostRows) rows.push_back(std::move(row.cells));
     }
     return rows;
   };
-  return {rows_of(folder + "/sweep.csv"), rows_of(folder + "/halving.csv")};
+  tables.sweep = rows_of(folder + "/sweep.csv");
+  tables.halving = rows_of(folder + "/halving.csv");
+  return tables;
 }
 
 }  // namespace stoker::observe

@@ -28,6 +28,7 @@ void read_pictures(RunRecord& record);
 /// there is none, or it cannot be read.
 struct SweepTables {
   std::vector<std::vector<std::string>> sweep, halving;
+  std::vector<std::string> left_out = {};  ///< as RunRecord::left_out
 };
 SweepTables read_sweep_tables(const std::string& folder);
 /// plan.json. A plan of another form is not a plan.

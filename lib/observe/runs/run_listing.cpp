@@ -140,10 +140,11 @@ ListedRun list_run(const std::string& path, int64_t now) {
   run.epochs_done = -1;
   RunRecord& record = run.record;
   record.path = run.path;
-  const auto read_if_valid = [](const auto& read) {
+  const auto read_if_valid = [&](const auto& read) {
     try {
       read();
-    } catch (const core::Error&) {
+    } catch (const core::Error& error) {
+      record.left_out.emplace_back(error.what());
     } catch (const Json::exception&) {
     }
   };
@@ -217,6 +218,9 @@ std::string runs_table(const std::vector<ListedRun>& runs) {
     if (std::find(group_starts.begin(), group_starts.end(), i) != group_starts.end()) text += "\n";
     text += lines[i] + "\n";
   }
+  for (const ListedRun& run : runs) {
+    for (const std::string& line : run.record.left_out) text += "note: " + core::printable(line) + "\n";
+  }
   if (num_hidden > 0) text += core::format("{} more options differ: --json lists them\n", num_hidden);
   return text;
 }
@@ -225,6 +229,8 @@ core::Json runs_json(const std::vector<ListedRun>& runs) {
   Json list = Json::array();
   const std::vector<std::string> differing = differences_of(runs);
   for (const ListedRun& run : runs) {
+    Json left_out = Json::array();
+    for (const std::string& line : run.record.left_out) left_out.push_back(core::printable(line));
     Json options = Json::object();
     for (const std::string& name : differing) options[core::printable(name)] = core::printable(run.record.option(name));
     list.push_back({{"path", core::printable(run.path)},
@@ -238,6 +244,7 @@ core::Json runs_json(const std::vector<ListedRun>& runs) {
                     {"best_epoch", run.best_metric.empty() ? Json(nullptr) : Json(run.best_epoch)},
                     {"differing_options", options},
                     {"images_per_second", number_json(run.images_per_second)},
+                    {"left_out", left_out},
                     {"age_seconds", number_json(run.age_seconds)}});
   }
   return list;

@@ -97,6 +97,20 @@ TEST(CsvReaderTest, GoesOnBehindALineThatIsRefused) {
   EXPECT_FALSE(reader.next_row(fields));
 }
 
+TEST(CsvTableTest, RowsAreReadByTheNamesAboveThemAndEachThatIsLeftOutIsNamed) {
+  const CsvTable table =
+      read_csv_table("id,a\n1,x\nID,B,\n2,y,\n3\n\"4,z\n5,\"two\nlines\"\n", "t.csv", "id", {"b"});
+  EXPECT_EQ(table.columns, (std::vector<std::string>{"b", "id", "a"}));
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[0].cells, (std::vector<std::string>{"", "1", "x"}));
+  EXPECT_EQ(table.rows[1].cells, (std::vector<std::string>{"y", "2", ""}));
+  EXPECT_EQ(table.rows[2].cells, (std::vector<std::string>{"two\nlines", "5", ""}));
+  EXPECT_EQ(table.rows[2].line, 7);
+  ASSERT_EQ(table.left_out.size(), 2u);
+  EXPECT_EQ(table.left_out[0], "t.csv:5: 1 fields instead of 2");
+  EXPECT_EQ(table.left_out[1].rfind("t.csv:6: ", 0), 0u) << table.left_out[1];
+}
+
 TEST(CsvReaderTest, ARefusedFileIsClosed) {
   const fixtures::TemporaryDirectory folder;
   const std::string path = folder.write("x.csv", "\xEF\xBBpath,label\n");  // half a byte order mark

@@ -193,7 +193,7 @@ TEST_F(RunFilesTest, RowsOfAnOlderProgramKeepTheirNames) {
 }
 
 TEST_F(RunFilesTest, AHalfWrittenLastRowIsDropped) {
-  EXPECT_EQ(summary_until("epoch,x\n1,0.5,\n2,0.4", "epoch,x", 5), "epoch,x\n1,0.5,\n");
+  EXPECT_EQ(summary_until("epoch,x\n1,0.5,\n2,0.4", "epoch,x", 5), "epoch,x\n1,0.5\n");
   EXPECT_EQ(summary_until("", "epoch,x", 5), "epoch,x\n");
 }
 
@@ -218,6 +218,18 @@ TEST_F(RunFilesTest, RowsStayWhereverTheirEpochStandsAndHoweverTheyAreQuoted) {
             "epoch,updates,old\n1,15,77\n2,30,78\n");
   EXPECT_EQ(summary_until("\"epoch\",\"note\"\n\"1\",\"a, \"\"b\"\"\"\n", "epoch,x", 1),
             "epoch,x,note\n1,,\"a, \"\"b\"\"\"\n");
+}
+
+TEST_F(RunFilesTest, RowsStayUnderTheirNamesHoweverAnotherProgramWroteThem) {
+  const std::string ours = "epoch,updates,note\n1,15,a\n2,30,b\n";
+  const auto rewritten = [](const std::string& text) { return summary_until(text, "epoch,updates,note", 9); };
+  EXPECT_EQ(rewritten("Epoch,Updates,Note\n1,15,a\n2,30,b\n"), ours) << "capitals";
+  EXPECT_EQ(rewritten("epoch,updates,note,\n1,15,a,\n2,30,b,\n"), ours) << "a comma behind each row";
+  EXPECT_EQ(rewritten("epoch;updates;note\n1;15;a\n2;30;b\n"), ours) << "semicolons";
+  EXPECT_EQ(rewritten("epoch,updates,note\n1.0,15,a\n2.0,30,b\n"), ours) << "whole numbers with a point";
+  EXPECT_EQ(rewritten("epoch,note,updates\n1,\"a\nb\",15\n"), "epoch,updates,note\n1,15,\"a\nb\"\n");
+  EXPECT_EQ(rewritten("epoch,updates,note\n1,15,\"a\n2,30,b\nx,45,c\n"), "epoch,updates,note\n2,30,b\n")
+      << "an open quote costs its own row";
 }
 
 TEST_F(RunFilesTest, AnEvaluationInsideAnEpochHasARowWithoutClocksOfTraining) {

@@ -170,6 +170,25 @@ TEST_F(RunRecordTest, RowsOfTheSummaryThatAreNoRowsAreLeftOut) {
   EXPECT_EQ(record().by_epoch.at("train_loss").x, (Values{1, 3}));
 }
 
+TEST_F(RunRecordTest, ASummaryThatAnotherProgramWroteIsReadAndWhatIsLeftOutHasItsRow) {
+  const std::vector<Words> rows = {{"1", "0.5"}, {"2", "0.25"}};
+  for (const char* const text : {"Epoch,Train_Loss\n1,0.5\n2,0.25\n", "epoch,train_loss,\n1,0.5,\n2,0.25,\n",
+                                 "epoch;train_loss\n1;0,5\n2;0,25\n", "epoch, train_loss\n1, 0.5\n\n,,\n2, 0.25"}) {
+    folder_.write("summary.csv", text);
+    const RunRecord run = record();
+    EXPECT_EQ(run.epoch_columns, (Words{"epoch", "train_loss"})) << text;
+    EXPECT_EQ(run.epoch_rows, rows) << text;
+    EXPECT_TRUE(run.left_out.empty()) << text;
+  }
+  folder_.write("summary.csv", "epoch,note,train_loss\n1,\"a\nb\",0.5\n2,c\n3,d,0.25\n4,\"e,0.1\n5,f,0.2\n");
+  const RunRecord run = record();
+  EXPECT_EQ(run.by_epoch.at("train_loss").x, (Values{1, 3, 5}));
+  ASSERT_EQ(run.left_out.size(), 1u);
+  EXPECT_NE(run.left_out[0].find("summary.csv:4: 2 fields instead of 3, and 1 more"), std::string::npos)
+      << run.left_out[0];
+  EXPECT_NE(report_page({run}, "stoker", "now").find("summary.csv:4: 2 fields"), std::string::npos);
+}
+
 TEST_F(RunRecordTest, RowsAreReadByTheHeaderThatStandsAboveThem) {
   folder_.write("summary.csv", "epoch,lr,old\n1,0.1,x\nepoch,train_loss,lr\n2,0.5,0.2\n");
   EXPECT_EQ(record().epoch_columns, (Words{"epoch", "lr", "old", "train_loss"}));

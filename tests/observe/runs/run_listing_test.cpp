@@ -116,6 +116,13 @@ TEST_F(RunListingTest, DamagedFilesCostOnlyWhatStandsInThem) {
   EXPECT_LT(run.age_seconds, 0);
 }
 
+TEST_F(RunListingTest, ARowThatCannotBeReadIsNamed) {
+  add_run("a", "finished", 10, "1,1.5,1.2,60.5,20,1\n2,1.1\n");
+  const std::vector<ListedRun> runs = list_runs(folder_.path(), kNow);
+  EXPECT_NE(runs_table(runs).find("a/summary.csv:3: 2 fields instead of 6"), std::string::npos) << runs_table(runs);
+  EXPECT_EQ(runs_json(runs)[0]["left_out"].size(), 1u);
+}
+
 TEST_F(RunListingTest, AFolderThatIsNotThereOrNoRunIsAnError) {
   EXPECT_THROW(list_runs(folder_ / "absent", kNow), core::Error);
   EXPECT_THROW(list_run(folder_.path(), kNow), core::Error);
