@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <unordered_map>
 
@@ -22,6 +23,8 @@ struct LogState {
   std::mutex mutex;
   LogLevel console_level = LogLevel::info;
   std::function<void(LogLevel, std::string_view)> console_writer;
+  std::function<bool(std::string_view)> live_writer;
+  std::string live_line;  ///< that stands on the terminal now, where there is no writer
   std::vector<std::shared_ptr<spdlog::logger>> files;
   std::string file_failure;  ///< why a line could not be written to a file, until it was logged
   bool file_failure_logged = false;
@@ -78,13 +81,26 @@ void write_console(LogLevel level, std::string_view line) {
   std::fflush(stream);
 }
 
+/// With the mutex held. The cursor rests at the beginning of the line; one that is too long is cut, not broken.
+void draw_live_line(const LogState& state) {
+  if (!state.live_line.empty()) std::printf("\r\x1b[?7l%s\x1b[?7h\x1b[J\r", state.live_line.c_str());
+  std::fflush(stdout);
+}
+
+void erase_live_line(const LogState& state) {
+  if (!state.live_line.empty()) std::printf("\r\x1b[J");
+  std::fflush(stdout);
+}
+
 /// With the mutex held.
 void show(LogState& state, LogLevel level, std::string_view line) {
   if (level < state.console_level) return;
   if (state.console_writer) {
     state.console_writer(level, line);
   } else {
+    erase_live_line(state);
     write_console(level, line);
+    draw_live_line(state);
   }
 }
 
@@ -115,9 +131,30 @@ void open_log_file(const std::string& path, bool may_be_link) {
   }
 }
 
-void set_console_writer(std::function<void(LogLevel, std::string_view)> writer) {
+void set_console_writer(std::function<void(LogLevel, std::string_view)> writer,
+                        std::function<bool(std::string_view)> live) {
   const std::lock_guard<std::mutex> lock(log_state().mutex);
   log_state().console_writer = std::move(writer);
+  log_state().live_writer = std::move(live);
+}
+
+bool terminal_can_rewrite() {
+  const char* const term = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) && term != nullptr && std::string_view(term) != "dumb" && *term != '\0';
+}
+
+bool show_live_line(std::string_view written) {
+  static const bool can_rewrite = terminal_can_rewrite();
+  const std::string line = terminal_text(written);
+  LogState& state = log_state();
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  if (state.console_level > LogLevel::info) return false;
+  if (state.live_writer) return state.live_writer(line);
+  if (state.console_writer || !can_rewrite) return false;
+  erase_live_line(state);
+  state.live_line = line;
+  draw_live_line(state);
+  return true;
 }
 
 void flush_log() {

@@ -22,8 +22,14 @@ void open_log_file(const std::string& path, bool may_be_link = true);
 /// "warning: ", "error: ", or nothing: what stands before a line on the console.
 const char* console_prefix(LogLevel level);
 /// Replaces how console lines are shown (a progress display clears its line first); nullptr restores the
-/// default: info to stdout, warnings and errors to stderr. `line` has no newline at its end.
-void set_console_writer(std::function<void(LogLevel level, std::string_view line)> writer);
+/// default: info to stdout, warnings and errors to stderr. `line` has no newline at its end. `live`: how
+/// show_live_line() is shown; without it, by none.
+void set_console_writer(std::function<void(LogLevel level, std::string_view line)> writer,
+                        std::function<bool(std::string_view line)> live = nullptr);
+/// Whether standard output is a terminal that can replace a line.
+bool terminal_can_rewrite();
+/// Shows a line below the log that the next one replaces; an empty one takes it away. False where none can be shown.
+bool show_live_line(std::string_view line);
 /// Flushes the file; called before exit.
 void flush_log();
 

@@ -10,6 +10,7 @@
 
 #include "core/format.h"
 #include "core/log.h"
+#include "core/long_step.h"
 #include "core/system/child_process.h"
 
 namespace stoker::proof {
@@ -40,8 +41,8 @@ void announce_long_proof() {
 /// One process of the trial: the contents of its lines.
 class Attempt {
  public:
-  Attempt(const ProverSettings& settings, const Json& order, const Remedy& remedy)
-      : patience_(settings.patience_seconds), child_(command_of(settings, remedy), order.dump()) {}
+  Attempt(const ProverSettings& settings, const Json& order, const Remedy& remedy, core::LongStep& step)
+      : patience_(settings.patience_seconds), child_(command_of(settings, remedy), order.dump()), step_(step) {}
 
   enum class End { done, given_up, refused, crashed };
 
@@ -51,7 +52,10 @@ class Attempt {
       const Json event = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
       if (!event.is_object()) continue;
       if (event.contains("pass")) in_pass_ = event["pass"].get<std::string>();
-      if (event.contains("operations")) in_pass_.clear();
+      if (event.contains("operations")) {
+        in_pass_.clear();
+        operations_ = event["operations"].get<size_t>();
+      }
       if (event.contains("begin")) begin(event, trial);
       if (event.contains("end")) end(event, trial);
       if (event.contains("refused")) refuse(event, trial);
@@ -101,6 +105,7 @@ class Attempt {
     tried.library = event["library"].get<std::string>();
     tried.calls = event["calls"].get<int64_t>();
     tried.fault = "not computed to the end";
+    step_.set_done(core::format("{} of {} operations", trial.operations.size() - 1, operations_));
   }
 
   void refuse(const Json& event, Trial& trial) {
@@ -121,6 +126,8 @@ class Attempt {
 
   const double patience_;
   core::PipedChild child_;
+  core::LongStep& step_;
+  size_t operations_ = 0;  ///< in all
   std::string key_, in_pass_, error_;
   bool lacks_memory_ = false;
 };
@@ -143,6 +150,7 @@ std::string kind_of(const std::string& family, const std::string& library) { ret
 Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& settings,
             const std::set<std::string>& only, const Patience& patience) {
   Trial trial;
+  core::LongStep step("backend   comparing");
   bool without_onednn = false;
   std::map<std::string, int> crashes_of;  // by kind
   for (int crashes = 0; crashes < kMostCrashes;) {
@@ -159,7 +167,7 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
                         {"only", only},
                         {"untried_kinds", untried_kinds},
                         {"without_onednn", without_onednn}};
-    Attempt attempt(settings, order, remedy);
+    Attempt attempt(settings, order, remedy, step);
     switch (attempt.follow(trial, patience)) {
       case Attempt::End::done: return trial;
       case Attempt::End::given_up: trial.was_given_up = true; return trial;

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/format.h"
+#include "core/long_step.h"
 #include "core/system/stop_signal.h"
 #include "core/time/clock.h"
 #include "data/open_datasets.h"
@@ -42,9 +44,11 @@ void measure_training(const config::ResolvedOptions& options, const data::Datase
   engine::StepTimer timer(device, feed->loader());
   engine::MeasuredTraining training(updater_settings(options, precision_of(options, device)), task, learner, *feed,
                                     plan, options.optim.lr, &timer, group);
+  core::LongStep step("epoch     measuring training");
   training.warm_up(kWarmUpUpdates);
   timer.begin_epoch();
   const engine::MeasuredUpdates measured = training.measure([&](const engine::MeasuredUpdates& so_far) {
+    step.set_done(core::counted(so_far.updates, "update"));
     const bool saw_epochs = static_cast<double>(so_far.images) >= kWholeEpochs * static_cast<double>(plan.images);
     return agreed(group, so_far.seconds >= (saw_epochs ? kFewSeconds : kTrainSeconds));
   });
@@ -65,6 +69,7 @@ void measure_evaluation(const config::ResolvedOptions& options, const data::Data
   const engine::Precision precision = precision_of(options, learner.device);
   learner.model->eval();
   feed->begin_epoch(0);
+  core::LongStep step("epoch     measuring evaluation");
   const Clock::time_point begin = Clock::now();
   double images = 0;
   for (data::Batch batch; core::seconds_since(begin) < kEvalSeconds && feed->next(batch);) {

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/long_step.h"
 #include "core/time/clock.h"
 #include "train/setup/assemble.h"
 #include "train/setup/option_warnings.h"
@@ -19,6 +20,7 @@ std::vector<std::pair<std::string, data::FileCheck>> check_data_files(const data
                                                                       bool all) {
   constexpr int64_t kSome = 500;  // of each split: seconds
   const data::FileCheckSettings settings = {limits, threads, all ? 0 : kSome};
+  const core::LongStep step("files     reading samples");
   std::vector<std::pair<std::string, data::FileCheck>> checks = {
       {"training samples", data::check_files(*datasets.train, settings)}};
   if (datasets.has_validation) checks.emplace_back("validation samples", data::check_files(*datasets.val, settings));

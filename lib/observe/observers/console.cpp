@@ -19,11 +19,6 @@ constexpr const char* kEraseBehind = "\x1b[J";
 constexpr const char* kCutLongLines = "\x1b[?7l";
 constexpr const char* kBreakLongLines = "\x1b[?7h";
 
-bool terminal_can_rewrite() {
-  const char* const term = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) && term != nullptr && std::string_view(term) != "dumb" && *term != '\0';
-}
-
 bool takes_colour() {
   const char* const refused = std::getenv("NO_COLOR");
   return refused == nullptr || *refused == '\0';
@@ -43,9 +38,13 @@ ShownProgress shown_progress(const std::string& word) {
 
 Console::Console(bool quiet, ShownProgress progress)
     : progress_(progress),
-      live_(!quiet && progress == ShownProgress::bar && terminal_can_rewrite()),
+      live_(!quiet && progress == ShownProgress::bar && core::terminal_can_rewrite()),
       colour_(live_ && takes_colour()) {
-  core::set_console_writer([this](core::LogLevel level, std::string_view line) { write_line(level, line); });
+  core::set_console_writer([this](core::LogLevel level, std::string_view line) { write_line(level, line); },
+                           [this](std::string_view line) {
+                             line.empty() ? clear_live() : show_live({{std::string(line)}});
+                             return live_;
+                           });
 }
 
 Console::~Console() {

@@ -271,8 +271,8 @@ std::string damage_note(const Runs& runs) {
     for (const std::string& line : run.left_out) html += left_out_note(line);
   }
   if (lines == 0) return html;
-  return html + format("<p class=\"faint\">Lines of metrics.jsonl that could not be read and are left out: {}{}.</p>\n", lines,
-                runs.size() > 1 ? format(", in {} of {} runs", damaged, runs.size()) : "");
+  return html + format("<p class=\"faint\">Lines of metrics.jsonl that could not be read and are left out: {}{}.</p>\n",
+                       lines, runs.size() > 1 ? format(", in {} of {} runs", damaged, runs.size()) : "");
 }
 
 /// The best first; those without a result last.

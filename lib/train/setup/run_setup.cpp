@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/long_step.h"
 #include "core/system/machine.h"
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
@@ -42,10 +43,14 @@ void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device dev
                          if (variation.only_tried) options.model.init_from.clear();
                          return build_learner(options, device, resumes, prepared.datasets.train->learned_names());
                        }};
+  core::LongStep step("speed     trying what is fastest");
+  step.set_done("precision");
   prepared.bfloat16_speed = measure_amp(tried, from_root);
+  step.set_done("layout");
   const bool is_given = !settings.was_automatic(settings.options().precision.channels_last);
   if (!(from_root && is_given))
     prepared.other_layout_speed = measure_layout(tried);  // the options of other ranks are those of rank 0
+  step.set_done("threads");
   measure_threads(tried);
 }
 
@@ -157,7 +162,10 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   choose_arithmetic(settings, prepared, device, resumes, share.from_root);
   const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes,
                         resumes,  share.ranks,       share.processes};
-  prepared.inputs = measure_plan(parts);
+  {
+    const core::LongStep step("memory    trying a few images");
+    prepared.inputs = measure_plan(parts);
+  }
   prepared.budget = memory_budget(device, share.processes);
   if (settings.resolution().waits_for_batch) {
     const config::Measured<int64_t> own =

@@ -98,8 +98,7 @@ TEST(CsvReaderTest, GoesOnBehindALineThatIsRefused) {
 }
 
 TEST(CsvTableTest, RowsAreReadByTheNamesAboveThemAndEachThatIsLeftOutIsNamed) {
-  const CsvTable table =
-      read_csv_table("id,a\n1,x\nID,B,\n2,y,\n3\n\"4,z\n5,\"two\nlines\"\n", "t.csv", "id", {"b"});
+  const CsvTable table = read_csv_table("id,a\n1,x\nID,B,\n2,y,\n3\n\"4,z\n5,\"two\nlines\"\n", "t.csv", "id", {"b"});
   EXPECT_EQ(table.columns, (std::vector<std::string>{"b", "id", "a"}));
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_EQ(table.rows[0].cells, (std::vector<std::string>{"", "1", "x"}));
