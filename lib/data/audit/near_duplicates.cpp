@@ -2,6 +2,7 @@
 #include "data/audit/near_duplicates.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <unordered_map>
 
@@ -72,11 +73,12 @@ void HashIndex::find(const PictureHash& hash, int most_bits, uint64_t salt, std:
 
 namespace {
 
-constexpr int kMaxBits = 10;           // by which the hashes of a candidate differ; copies: 7 of 64, 99 in 100
-constexpr size_t kMaxCandidates = 12;  // that are compared for one picture
-constexpr double kLeastContrast = 3;   // gray levels; below, a hash is noise
+constexpr int kMaxBits = 10;          // by which the hashes of a candidate differ; copies: 7 of 64, 99 in 100
+constexpr size_t kClosest = 12;       // candidates that are compared for one picture,
+constexpr size_t kFurther = 48;       // and as many more where most of these may be its copies
+constexpr double kLeastContrast = 3;  // gray levels; below, a hash is noise
 constexpr float kLeastAgreement = 0.9f;
-constexpr size_t kRival = 8;  // the candidate from which a copy has to stand out
+constexpr size_t kRival = 8;  // a copy has to stand out from the eighth candidate that is none
 constexpr float kShareOfRival = 0.2f;
 constexpr int64_t kStrangers = 4000;    // pairs
 constexpr float kAlwaysEqual = 0.002f;  // agreement that any pair of copies may lack
@@ -93,6 +95,44 @@ struct Compared {
   float lacking = 1;  ///< 1 - agreement
 };
 
+struct ComparedOfPicture {
+  std::vector<Compared> with;
+  bool is_all = true;  ///< every candidate was compared, or some of every distance
+};
+
+/// In `lacking`, ascending, the one `rank` places behind the last copy. Copies are a family of any size that ends with
+/// a gap: its last member lacks less than a fifth of that one. `beyond`: what those lack that are not in the list. Few
+/// behind a large family are judged themselves: similar clothes have no gap.
+float rival_behind_copies(const std::vector<float>& lacking, size_t rank, float beyond) {
+  const auto rival = [&](size_t copies) {
+    if (copies + rank <= lacking.size()) return lacking[copies + rank - 1];
+    return copies >= rank && copies < lacking.size() ? lacking.back() : beyond;
+  };
+  size_t copies = lacking.size();
+  while (copies > 0 &&
+         (lacking[copies - 1] > 1 - kLeastAgreement || lacking[copies - 1] > kShareOfRival * rival(copies))) {
+    --copies;
+  }
+  return rival(copies);
+}
+
+/// Pictures that are connected by pairs.
+class Families {
+ public:
+  explicit Families(size_t pictures) : parents_(pictures) { std::iota(parents_.begin(), parents_.end(), int64_t{0}); }
+  int64_t of(int64_t picture) {
+    while (parents_[static_cast<size_t>(picture)] != picture) {
+      int64_t& parent = parents_[static_cast<size_t>(picture)];
+      picture = parent = parents_[static_cast<size_t>(parent)];
+    }
+    return picture;
+  }
+  void join(int64_t a, int64_t b) { parents_[static_cast<size_t>(of(a))] = of(b); }
+
+ private:
+  std::vector<int64_t> parents_;
+};
+
 class Search {
  public:
   explicit Search(const std::vector<Picture>& pictures) : pictures_(pictures) {
@@ -106,14 +146,12 @@ class Search {
   std::vector<NearPair> run(int64_t threads) {
     hash_all(threads);
     const HashIndex index(hashes_);
-    std::vector<std::vector<Compared>> by_picture(pictures_.size());
+    std::vector<ComparedOfPicture> by_picture(pictures_.size());
     for_blocks(threads, [&] {
       return [&, windows = std::vector<WindowHash>(), matches = std::vector<HashIndex::Match>()](int64_t i) mutable {
         const int64_t picture = compared_[static_cast<size_t>(i)];
-        for (const Candidate& candidate : candidates_of(index, i, windows, matches)) {
-          const float lacking = 1 - agreement(picture, candidate);
-          by_picture[static_cast<size_t>(picture)].push_back({candidate.picture, lacking});
-        }
+        by_picture[static_cast<size_t>(picture)] =
+            compared_with(picture, candidates_of(index, i, windows, matches), static_cast<size_t>(i));
       };
     });
     return standing_out(by_picture, lacked_by_strangers(threads));
@@ -166,8 +204,25 @@ class Search {
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
       return a.distance != b.distance ? a.distance < b.distance : a.picture < b.picture;
     });
-    if (candidates.size() > kMaxCandidates) candidates.resize(kMaxCandidates);
     return candidates;
+  }
+
+  /// Compares with the closest, and where as many of them agree as a large family has, so that it may be all that was
+  /// seen, with others of every distance. `start`: of which, so that members of a family are linked to different ones.
+  ComparedOfPicture compared_with(int64_t picture, const std::vector<Candidate>& candidates, size_t start) const {
+    ComparedOfPicture compared;
+    size_t agreeing = 0;
+    const auto compare = [&](const Candidate& candidate) {
+      compared.with.push_back({candidate.picture, 1 - agreement(picture, candidate)});
+      if (compared.with.back().lacking <= 1 - kLeastAgreement) ++agreeing;
+    };
+    const size_t closest = std::min(kClosest, candidates.size()), others = candidates.size() - closest;
+    for (size_t i = 0; i < closest; ++i) compare(candidates[i]);
+    compared.is_all = others == 0 || agreeing >= kRival;
+    if (!compared.is_all) return compared;
+    const size_t step = others / kFurther + 1;
+    for (size_t i = start % step; i < others; i += step) compare(candidates[closest + i]);
+    return compared;
   }
 
   float agreement(int64_t picture, const Candidate& candidate) const {
@@ -177,8 +232,8 @@ class Search {
                                                 std::min(original.shorter_side, copy.shorter_side)));
   }
 
-  /// The distance of unrelated pictures: exceeded by 99 in 100 pairs drawn at random. In a small set, copies can be
-  /// more than a hundredth of all pairs, each picture has up to kRival of them: by correspondingly fewer.
+  /// The distance of unrelated pictures: exceeded by 99 in 100 pairs drawn at random that are no copies. In a small
+  /// set, copies without a gap behind them can be more than a hundredth of all pairs: by correspondingly fewer.
   float lacked_by_strangers(int64_t threads) const {
     if (compared_.size() < 2) return 1;
     std::vector<float> lacking(kStrangers);
@@ -191,29 +246,63 @@ class Search {
       };
     });
     const double copies = static_cast<double>(kRival) / static_cast<double>(compared_.size() - 1);
-    const auto least = lacking.begin() + static_cast<int64_t>(kStrangers * std::clamp(copies, 0.01, 0.5));
-    std::nth_element(lacking.begin(), least, lacking.end());
-    return *least;
+    std::sort(lacking.begin(), lacking.end());
+    return rival_behind_copies(lacking, static_cast<size_t>(kStrangers * std::clamp(copies, 0.01, 0.5)),
+                               lacking.back());
   }
 
-  /// The distance of the eighth candidate of a picture; 1 where there are fewer.
-  static float rival_of(std::vector<Compared> compared) {
-    if (compared.size() < kRival) return 1;
-    const auto rival = compared.begin() + (kRival - 1);
-    std::nth_element(compared.begin(), rival, compared.end(),
-                     [](const Compared& a, const Compared& b) { return a.lacking < b.lacking; });
-    return rival->lacking;
+  struct Rivals {
+    float any = 1;        ///< the distance of the eighth candidate that is no copy; 1 where there are fewer
+    float unrelated = 1;  ///< the same where copies are no large family: of the eighth candidate
+  };
+  static Rivals rivals_of(const ComparedOfPicture& compared, float strangers) {
+    std::vector<float> lacking;
+    for (const Compared& with : compared.with) lacking.push_back(with.lacking);
+    std::sort(lacking.begin(), lacking.end());
+    Rivals rivals;
+    rivals.any = std::min(strangers, rival_behind_copies(lacking, kRival, compared.is_all ? 1 : lacking.back()));
+    const bool is_large = lacking.size() >= kRival && lacking[kRival - 1] <= 1 - kLeastAgreement;
+    rivals.unrelated = is_large ? std::min(strangers, lacking[kRival - 1]) : rivals.any;
+    return rivals;
   }
 
-  static std::vector<NearPair> standing_out(const std::vector<std::vector<Compared>>& by_picture, float strangers) {
-    std::vector<float> rivals;
-    for (const std::vector<Compared>& compared : by_picture) rivals.push_back(std::min(strangers, rival_of(compared)));
+  static float allowed(float rival) {
+    return std::min(1 - kLeastAgreement, std::max(kAlwaysEqual, kShareOfRival * rival));
+  }
+
+  /// The large family that most of the pictures belong to that agree with this one; -1: none. Similar pictures that
+  /// are no copies have as similar ones outside of any family.
+  static int64_t family_of(const ComparedOfPicture& compared, Families& families) {
+    std::unordered_map<int64_t, size_t> members;
+    size_t agreeing = 0;
+    for (const Compared& with : compared.with) {
+      if (with.lacking > 1 - kLeastAgreement) continue;
+      ++agreeing;
+      ++members[families.of(with.picture)];
+    }
+    for (const auto& [family, count] : members) {
+      if (count >= kRival && 2 * count > agreeing) return family;
+    }
+    return -1;
+  }
+
+  static std::vector<NearPair> standing_out(const std::vector<ComparedOfPicture>& by_picture, float strangers) {
+    std::vector<Rivals> rivals;
+    for (const ComparedOfPicture& compared : by_picture) rivals.push_back(rivals_of(compared, strangers));
+    Families families(by_picture.size());
+    for (size_t i = 0; i < by_picture.size(); ++i) {
+      for (const Compared& with : by_picture[i].with) {
+        const float rival = std::min(rivals[i].any, rivals[static_cast<size_t>(with.picture)].any);
+        if (with.lacking <= allowed(rival)) families.join(static_cast<int64_t>(i), with.picture);
+      }
+    }
     std::vector<NearPair> pairs;
     for (size_t i = 0; i < by_picture.size(); ++i) {
-      for (const Compared& with : by_picture[i]) {
-        const float rival = std::min(rivals[i], rivals[static_cast<size_t>(with.picture)]);
-        const float allowed = std::min(1 - kLeastAgreement, std::max(kAlwaysEqual, kShareOfRival * rival));
-        if (with.lacking > allowed) continue;
+      const int64_t family = family_of(by_picture[i], families);
+      for (const Compared& with : by_picture[i].with) {
+        const float rival = std::min(rivals[i].unrelated, rivals[static_cast<size_t>(with.picture)].unrelated);
+        const bool is_relative = with.lacking <= 1 - kLeastAgreement && families.of(with.picture) == family;
+        if (!is_relative && with.lacking > allowed(rival)) continue;
         const auto a = static_cast<int64_t>(i);
         pairs.push_back({std::min(a, with.picture), std::max(a, with.picture), 1 - with.lacking});
       }

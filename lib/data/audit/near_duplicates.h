@@ -59,9 +59,10 @@ struct NearPair {
 
 /// For each picture a few candidates are found by hashes of its windows (picture_hash.h) and then
 /// compared by their details. A pair must agree by 0.9. Where a picture has many others that look nearly
-/// as much alike (clothes on black, frames of a video), only a pair counts that stands out from them: that lacks less
-/// than a fifth of what the eighth candidate lacks of an agreement of 1. Pictures with almost no contrast are left
-/// out. The result does not depend on `threads`. Throws core::StopRequested.
+/// as much alike (clothes on black), only a pair counts that stands out from them: that lacks less than a fifth of what
+/// the eighth candidate that is no copy lacks of an agreement of 1. Copies are a family of any size, connected by its
+/// pairs, with a gap between it and everything else; of a large one not every pair is listed. Pictures with almost no
+/// contrast are left out. The result does not depend on `threads`. Throws core::StopRequested.
 std::vector<NearPair> near_pairs(const std::vector<Picture>& pictures, int64_t threads);
 
 }  // namespace stoker::data

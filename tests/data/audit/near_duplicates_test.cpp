@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/rng.h"
 #include "data/audit/picture_hash.h"
@@ -119,6 +120,50 @@ TEST(NearDuplicatesTest, CopiesAreFoundWhereThereIsLittleElse) {
     ++found;
   }
   EXPECT_EQ(found, kScenes);
+}
+
+/// Copies of scene 5 that people make: cropped, mirrored, brighter or darker, resized, with noise.
+Picture copy_number(int number) {
+  core::Rng rng(11, core::RngPurpose::probe, 2, static_cast<uint64_t>(number));
+  PictureWindow window;
+  window.left = static_cast<float>(rng.uniform(0, 0.05));
+  window.right = static_cast<float>(rng.uniform(0.95, 1));
+  window.top = static_cast<float>(rng.uniform(0, 0.05));
+  window.bottom = static_cast<float>(rng.uniform(0.95, 1));
+  window.mirrored = number % 4 == 3;
+  Picture copy = Scene(5).drawn(window, 48 + number % 5 * 4, 48, number % 3);
+  const double brightness = rng.uniform(-15, 15);
+  for (uint8_t& value : copy.thumbnail) {
+    value = static_cast<uint8_t>(std::clamp(std::round(value + brightness), 0.0, 255.0));
+  }
+  return copy;
+}
+
+/// How many pictures pairs connect with picture `first`, itself included.
+size_t family_of(int64_t first, const std::vector<NearPair>& pairs) {
+  std::set<int64_t> family = {first};
+  for (size_t before = 0; before != family.size();) {
+    before = family.size();
+    for (const NearPair& pair : pairs) {
+      if (family.count(pair.a) + family.count(pair.b) == 1) family.insert({pair.a, pair.b});
+    }
+  }
+  return family.size();
+}
+
+TEST(NearDuplicatesTest, FamiliesOfAnySizeStayTogether) {
+  for (const int others : {30, 150}) {
+    for (const int copies : {3, 8, 9, 20, 60, 150}) {
+      std::vector<Picture> pictures = strangers(others);
+      for (int i = 0; i < copies; ++i) pictures.push_back(copy_number(i));
+      const std::vector<NearPair> pairs = near_pairs(pictures, 2);
+      EXPECT_EQ(family_of(5, pairs), static_cast<size_t>(copies) + 1) << copies << " copies among " << others;
+      for (const NearPair& pair : pairs) {
+        EXPECT_TRUE(pair.a == 5 || pair.a >= others) << pair.a << " and " << pair.b;
+        EXPECT_GE(pair.b, others);
+      }
+    }
+  }
 }
 
 TEST(NearDuplicatesTest, StrangersAreNoPairs) { EXPECT_TRUE(near_pairs(strangers(200), 2).empty()); }
