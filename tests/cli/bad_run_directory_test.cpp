@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "bad_input.h"
@@ -117,6 +118,31 @@ const std::vector<BadInput>& bad_run_directories() {
        },
        kCannotCreate,
        {"cannot open run/metrics.jsonl: it is a symbolic link"}},
+      {"ConfigOfAnotherProgram",
+       [](const Workplace& work) {
+         work.write("q/app/config.yaml", "port: 80\n");
+         work.write("a.yaml", "run-dir: q/app\n");
+         Words command = train_words({"-c", "a.yaml"});
+         command.erase(std::find(command.begin(), command.end(), "--run-dir"),
+                       std::find(command.begin(), command.end(), "--no-amp"));
+         return command;
+       },
+       kConfig,
+       {"q/app/config.yaml is there, and q/app holds no run", "choose another --run-dir"}},
+      {"StatusOfAnotherProgram",
+       [](const Workplace& work) {
+         work.write("run/status.json", "{}\n");
+         return train_words({"--fresh"});
+       },
+       kConfig,
+       {"run/status.json is there, and run holds no run"}},
+      {"LogOfAnotherProgram",
+       [](const Workplace& work) {
+         work.write("run/train.log", "started\n");
+         return train_words();
+       },
+       kConfig,
+       {"run/train.log is there, and run holds no run"}},
       {"LogFileOfAFileOutsideTheRun",
        log_file_of_a_file("precious"),
        kConfig,
@@ -161,6 +187,18 @@ const std::vector<BadInput>& bad_run_directories() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Place, BadRunDirectory, ::testing::ValuesIn(bad_run_directories()), name_of);
+
+TEST(RunDirectoryOfOurs, MayHoldOtherFilesAndMayHaveLostSomeOfItsOwn) {
+  const Workplace work;
+  write_idx(work);
+  work.write("run/slurm-7.out", "started\n");
+  EXPECT_EQ(run(train_words(), work.path()).exit_code, 0);
+  for (const char* const gone : {"run/train.log", "run/metrics.jsonl", "run/config.yaml", "run/.lock"}) {
+    fs::remove(work / gone);
+    const Ended ended = run(train_words({"--epochs", "1"}), work.path());
+    EXPECT_EQ(ended.exit_code, 0) << gone << ended.err;
+  }
+}
 
 TEST(RunDirectoryInUse, IsRefusedWithTheHolder) {
   const Workplace work;

@@ -3,10 +3,15 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "core/error.h"
+#include "core/format.h"
 #include "core/log.h"
 #include "core/text/json.h"
 #include "engine/saved/saved_model.h"
@@ -16,13 +21,70 @@ namespace stoker::train {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// What a run replaces.
+constexpr const char* kReplaced[] = {"config.yaml", "operator_shapes.csv", "operators.csv", "plan.json", "profile.json",
+                                     "report.html", "status.json",         "summary.csv",   "worst.json"};
+constexpr const char* kContinued[] = {"metrics.jsonl", "train.log", "network.ts"};
+
+/// The first bytes of a file; empty: there is none. Nothing else is opened: a pipe would be waited for.
+std::string front_of(const std::string& path) {
+  constexpr size_t kFront = 64 << 10;
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return "";
+  std::string front(kFront, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(front.data(), static_cast<std::streamsize>(front.size()));
+  front.resize(static_cast<size_t>(file.gcount()));
+  return front;
+}
+
+bool is_our_log(std::string front) {
+  const std::string form = "0000-00-00T00:00:00.000Z ";
+  front.resize(std::min(front.size(), form.size()));
+  std::replace_if(
+      front.begin(), front.end(), [](unsigned char c) { return std::isdigit(c) != 0; }, '0');
+  return front == form;
+}
+
+/// Whether a run of ours has written here, which a killed or pruned one shows by any of its files.
+bool holds_run(const std::string& path) {
+  if (front_of(path + "/metrics.jsonl").rfind("{\"event\":", 0) == 0) return true;
+  if (is_our_log(front_of(path + "/train.log"))) return true;
+  const std::string config = front_of(path + "/config.yaml");
+  if (config.find("\n  run-dir: ") != std::string::npos && config.find("\n  data-dir: ") != std::string::npos)
+    return true;
+  const engine::CheckpointFiles checkpoints(path + "/checkpoints");
+  const std::vector<int64_t> steps = checkpoints.list();
+  return std::any_of(steps.begin(), steps.end(), [&](int64_t updates) {
+    return core::file_exists(checkpoints.path_of(updates) + "/manifest.json");
+  });
+}
+
+/// run-dir may stand in a file from anybody, and name the folder of another program.
+void refuse_files_of_others(const std::string& path) {
+  std::vector<const char*> names(std::begin(kReplaced), std::end(kReplaced));
+  names.insert(names.end(), std::begin(kContinued), std::end(kContinued));
+  for (const char* const name : names) {
+    const std::string file = path + "/" + name;
+    std::error_code ignored;
+    const fs::file_status status = fs::symlink_status(file, ignored);
+    if (!fs::is_regular_file(status) || fs::file_size(file, ignored) == 0 || holds_run(path)) continue;
+    throw core::Error(core::ErrorKind::config,
+                      core::printable(file) + " is there, and " + core::printable(path) +
+                          " holds no run: a run would write over the file of another program",
+                      "choose another --run-dir, or move the file");
+  }
+}
+
+}  // namespace
+
 RunDirectory::RunDirectory(const std::string& path) : path_(path) {
+  refuse_files_of_others(path_);
   core::make_directories(path_);
   lock_ = std::make_unique<core::LockFile>(path_ + "/.lock");
-  for (const char* const name : {"config.yaml", "operator_shapes.csv", "operators.csv", "plan.json", "profile.json",
-                                 "report.html", "status.json", "summary.csv", "worst.json"}) {
-    core::remove_temporaries_of(path_ + "/" + name);  // of runs that were killed
-  }
+  for (const char* const name : kReplaced) core::remove_temporaries_of(path_ + "/" + name);  // of runs that were killed
 }
 
 std::string numbered_directory(const std::string& path, bool make) {

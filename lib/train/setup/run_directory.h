@@ -14,7 +14,8 @@ namespace stoker::train {
 
 class RunDirectory {
  public:
-  /// Creates and locks. Throws cannot_create, permission, or run_dir_in_use.
+  /// Creates and locks. Throws cannot_create, permission, run_dir_in_use, or config: the directory holds files of
+  /// another program that a run would write over.
   explicit RunDirectory(const std::string& path);
 
   const std::string& path() const { return path_; }
