@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "exit_codes.h"
 #include "finished_run.h"
 
 namespace stoker::cli {
@@ -64,6 +65,15 @@ class PreprocessTest : public ::testing::Test {
 
   const Workplace work_;
 };
+
+TEST_F(PreprocessTest, SizesAreThoseOfTheManifest) {
+  edit(kManifest, "\"img-size\": \"8\"", "\"img-size\": \"9\"");
+  const Ended ended = ask({"predict", kCheckpoint, "images"});
+  EXPECT_EQ(ended.exit_code, kData) << ended.err;
+  EXPECT_NE(ended.err.find("img-size is 8 in config.yaml and preprocess.json, but 9 in manifest.json"),
+            std::string::npos)
+      << ended.err;
+}
 
 TEST_F(PreprocessTest, EveryCheckpointHasARecordThatItsManifestLists) {
   const std::string manifest = content_of_file(work_ / kManifest);

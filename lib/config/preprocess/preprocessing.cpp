@@ -127,6 +127,20 @@ class Setter {
     }
     set(field, text);
   }
+  /// One value for several targets is what a run was given so; else each target has its own.
+  template <typename Field>
+  void set_per_target(const Field& field, const char* key, const std::vector<double>& values, int64_t targets) {
+    if (values.empty()) return;
+    const Row& row = table_.row_of(field);
+    const bool is_of_run = row.origin.kind == Origin::Kind::run && row.render() == list_value_text(values);
+    if (values.size() == 1 && targets > 1 && !is_of_run) {
+      throw core::Error(
+          core::ErrorKind::data,
+          core::format("{}: {} has 1 value for {}", core::printable(path_), key, core::counted(targets, "target")),
+          "preprocess.json was written by this program; restore it");
+    }
+    set(field, list_value_text(values));
+  }
   template <typename Field, typename Value>
   void set_choice(const Field& field, const std::vector<std::pair<std::string, Value>>& choices, Value value) {
     set(field, choice_name(choices, value));
@@ -176,8 +190,8 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
   setter.set_choice(options.augment.interpolation, filters(), record.interpolation);
   setter.set(options.task.threshold, list_value_text(record.threshold));
   setter.set(options.task.temperature, number_text(record.temperature));
-  if (!record.target_mean.empty()) setter.set(options.task.target_mean, list_value_text(record.target_mean));
-  if (!record.target_scale.empty()) setter.set(options.task.target_scale, list_value_text(record.target_scale));
+  setter.set_per_target(options.task.target_mean, "mean", record.target_mean, record.num_classes);
+  setter.set_per_target(options.task.target_scale, "scale", record.target_scale, record.num_classes);
   setter.set(options.task.pose_head,
              core::format("{},{},{},{}", record.pose_head == PoseHead::direct ? "direct" : "binned", record.pose_bins,
                           record.pose_range, options.task.pose_loss_weight));
@@ -287,6 +301,7 @@ void read_predictions(const Json& json, const Reader& reader, Preprocessing& rec
   }
   if (json.contains("threshold")) {
     const Json& threshold = json.at("threshold");
+    if (threshold.is_array() && threshold.size() == 1) reader.refuse("threshold is a list of 1 value");
     record.threshold =
         threshold.is_array() ? threshold.get<std::vector<double>>() : std::vector{threshold.get<double>()};
   }
@@ -309,9 +324,29 @@ void require_per_target(const char* key, const std::vector<double>& values, cons
   if (count > 1 && count != record.num_classes) {
     reader.refuse(core::format("{} has {} values for {}", key, count, core::counted(record.num_classes, "target")));
   }
+}
+
+/// What float32 computes with: beyond, predictions are infinite or not a number. `is_divisor`: also away from zero.
+void require_usual_numbers(const char* key, const std::vector<double>& values, bool is_divisor, const Reader& reader) {
+  constexpr double kLeast = 1e-30, kMost = 1e30;
   for (const double value : values) {
     if (!std::isfinite(value)) reader.refuse(core::format("{} has a value that is not a finite number", key));
+    const double size = std::abs(value);
+    if (size > kMost || (is_divisor && size < kLeast)) {
+      reader.refuse(core::format("{} has {}, which is out of range; accepted: up to {}{}", key, number_text(value),
+                                 kMost, is_divisor ? core::format(", from {}", kLeast) : ""));
+    }
   }
+}
+
+/// Names of labels and targets are columns of tables; classes of other programs may share one.
+void require_different_names(const Preprocessing& record, const Reader& reader) {
+  if (record.task == TaskKind::multiclass) return;
+  std::vector<std::string> names = record.names;
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return;
+  reader.refuse(core::format("{} has '{}' twice", names_key(record.task), core::printable(*twice)));
 }
 
 /// Fields that must have the same size in a complete record.
@@ -323,6 +358,14 @@ void require_sizes(const Preprocessing& record, const Reader& reader) {
   require_per_target("scale", record.target_scale, record, reader);
   require_per_target("mean", record.target_mean, record, reader);
   if (record.mean.size() != record.std.size()) reader.refuse("mean and std differ in size");
+  require_usual_numbers("threshold", record.threshold, /*is_divisor=*/false, reader);
+  require_usual_numbers("scale", record.target_scale, /*is_divisor=*/true, reader);
+  require_usual_numbers("mean of predictions", record.target_mean, /*is_divisor=*/false, reader);
+  require_usual_numbers("mean", record.mean, /*is_divisor=*/false, reader);
+  require_usual_numbers("std", record.std, /*is_divisor=*/true, reader);
+  require_usual_numbers("temperature", {record.temperature}, /*is_divisor=*/true, reader);
+  require_usual_numbers("range", record.input_range, /*is_divisor=*/false, reader);
+  require_different_names(record, reader);
   constexpr int64_t kMaxNumbers = int64_t{1} << 28;  // of one sample
   int64_t numbers = std::max<int64_t>(1, record.frames) * record.views;
   for (const int64_t side : {record.channels, record.height, record.width}) {

@@ -93,6 +93,27 @@ config::Resolution settle(const config::Options& given, config::Facts& facts, co
   return config::resolve(given, facts);
 }
 
+namespace {
+
+/// Sizes decide how much memory a sample takes: those of the files beside it have to be those of its manifest.
+void require_sizes_of_manifest(const engine::SavedModel& saved, const config::Configuration& given) {
+  const auto trained = saved.extra.find("training_options");
+  if (trained == saved.extra.end() || !trained->is_object()) return;
+  const config::DataOptions& data = given.options.data;
+  for (const config::Row* row : {&given.table.row_of(data.img_size), &given.table.row_of(data.in_chans),
+                                 &given.table.row_of(data.num_classes), &given.table.row_of(data.clip_frames)}) {
+    const auto text = trained->find(row->name);
+    if (row->is_auto() || text == trained->end() || !text->is_string() || *text == row->render()) continue;
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{}: {} is {} in config.yaml and preprocess.json, but {} in manifest.json",
+                     core::printable(saved.path), row->name, row->render(), core::printable(text->get<std::string>())),
+        "all of them were written by this program: restore the checkpoint");
+  }
+}
+
+}  // namespace
+
 ReadCheckpoint read_checkpoint(engine::SavedModel saved, config::Configuration& given) {
   const std::string path = saved.path;
   ReadCheckpoint read{std::move(saved), std::nullopt};
@@ -101,6 +122,7 @@ ReadCheckpoint read_checkpoint(engine::SavedModel saved, config::Configuration& 
   const std::string file = path + "/preprocess.json";
   read.record = config::preprocessing_from_json(read.saved.preprocess, file);
   config::take_over(*read.record, file, given);
+  require_sizes_of_manifest(read.saved, given);
   read.saved.class_names = read.record->names;
   return read;
 }

@@ -132,6 +132,22 @@ TEST(PreprocessingTest, ASizeIsThatOfTheRunsOptionsBesideIt) {
   EXPECT_EQ(refusal("data:\n  img-size: auto\n", huge).message, "");
 }
 
+TEST(PreprocessingTest, OneValueForSeveralTargetsIsThatOfTheRunsOptionsBesideIt) {
+  const Preprocessing record = preprocessing_of(
+      options_of({"--task", "regression", "--target-mean", "1,2", "--target-scale", "3"}, {2, 1, 8, 8, 9}), {"a", "b"},
+      {});
+  const auto message = [&](const std::string& yaml) {
+    return failure_of([&] {
+             Configuration configuration;
+             read_run_config(yaml, "folder/config.yaml", configuration);
+             take_over(record, "folder/preprocess.json", configuration);
+           })
+        .message;
+  };
+  EXPECT_EQ(message("task:\n  target-scale: [3]\n"), "");
+  EXPECT_EQ(message("task:\n  target-scale: [4]\n"), "folder/preprocess.json: scale has 1 value for 2 targets");
+}
+
 TEST(PreprocessingTest, LeavesTheSizeOfAnImageAloneWhereSamplesAreTakenAsTheyAre) {
   Configuration configuration;
   take_over(preprocessing_of(options_of({}), {"a"}, {0, 64, 80, 6, "float32"}), "p.json", configuration);
@@ -186,12 +202,24 @@ TEST(PreprocessingTest, SizesAgree) {
     };
     EXPECT_EQ(refusal(), "");
     json[core::Json::json_pointer(pointer)] = value;
-    EXPECT_NE(refusal().find(why), std::string::npos) << refusal();
+    EXPECT_NE(refusal().find(why), std::string::npos) << pointer << ": " << refusal();
   };
-  const std::vector<std::string> regression = {"--task", "regression", "--target-mean", "1,2,3", "--target-scale", "1"};
-  refused(regression, {"a", "b", "c"}, "/num_classes", 4, "mean has 3 values for 4 targets");
+  const std::vector<std::string> regression = {"--task", "regression",     "--target-mean",
+                                               "1,2,3",  "--target-scale", "1,2,1"};
+  refused(regression, {"a", "b", "c"}, "/num_classes", 4, "scale has 3 values for 4 targets");
   refused(regression, {"a", "b", "c"}, "/target_names", {"a"}, "1 name for 3 outputs of task regression");
   refused(regression, {"a", "b", "c"}, "/predictions/scale", {1, 2}, "scale has 2 values for 3 targets");
+  refused(regression, {"a", "b", "c"}, "/predictions/scale", core::Json::array({1}), "scale has 1 value for 3 targets");
+  refused(regression, {"a", "b", "c"}, "/predictions/mean", core::Json::array({1}), "mean has 1 value for 3 targets");
+  refused(regression, {"a", "b", "c"}, "/predictions/scale/1", 1e308, "scale has 1e+308, which is out of range");
+  refused(regression, {"a", "b", "c"}, "/predictions/scale/1", 1e-308, "scale has 1e-308, which is out of range");
+  refused(regression, {"a", "b", "c"}, "/predictions/mean/0", -1e300, "out of range");
+  refused(regression, {"a", "b", "c"}, "/normalize/std/0", 1e-308, "std has 1e-308, which is out of range");
+  refused(regression, {"a", "b", "c"}, "/normalize/mean/0", 1e308, "mean has 1e+308, which is out of range");
+  refused(regression, {"a", "b", "c"}, "/target_names/1", "a", "target_names has 'a' twice");
+  refused({"--task", "multilabel"}, {"a", "b"}, "/target_names/1", "a", "target_names has 'a' twice");
+  refused({"--task", "multilabel"}, {"a", "b"}, "/predictions/threshold", core::Json::array({0.5}),
+          "threshold is a list of 1 value");
   refused(regression, {"a", "b", "c"}, "/predictions/mean", {1, 2, 3, 4}, "mean has 4 values for 3 targets");
   refused(regression, {"a", "b", "c"}, "/predictions/scale", core::Json::array(), "scale and mean have no value");
   refused({"--task", "multilabel"}, {"a", "b", "c"}, "/predictions/threshold", {0.1, 0.2},
