@@ -155,19 +155,30 @@ namespace {
   const std::string folders = core::list_text(local.folders, local.folders.size());
   const bool is_folder = local.folders.size() == 1 && local.folders[0] == name;
   const bool is_path = ends_as_weights(name) || name.find('/') != std::string::npos;
+  const std::vector<std::string> networks = model::model_names();
+  const bool is_network = std::find(networks.begin(), networks.end(), network) != networks.end();  // not a file of one
+  const std::string theirs = is_folder || !is_network ? "" : network_of_name(name);
+  const bool is_of_other = !theirs.empty() && theirs != network;
   std::string message =
-      is_folder ? format("no weights that fit {} in {}", network, printable(name))
-      : is_path ? format("cannot read {}: No such file or directory", printable(name))
-                : format("no weights of {}{}", printable(name), name == network ? "" : " that fit " + network);
+      is_folder     ? format("no weights that fit {} in {}", network, printable(name))
+      : is_of_other ? format("{}: weights of {}, which do not fit {}", printable(name), theirs, network)
+      : is_path     ? format("cannot read {}: No such file or directory", printable(name))
+                    : format("no weights of {}{}", printable(name), name == network ? "" : " that fit " + network);
   if (!is_folder) message += format("; looked into {}", folders.empty() ? "no folder: HOME is not set" : folders);
   for (const std::string& file : passed_over) message += "\n  passed over " + file;
   std::string folder = local.folders.empty() ? "" : local.folders[0];
   folder = folder.substr(0, folder.rfind(" (absent)"));
-  const std::vector<std::string> ways = is_folder ? std::vector<std::string>() : ways_to_fetch(name, network, folder);
+  std::vector<std::string> ways;
+  if (!is_folder && !is_of_other) ways = ways_to_fetch(name, network, folder);
   std::string hint =
       "name a file, a folder or a run of train, or another network: --model resnet18; train list weights prints those "
       "that have pretrained weights";
-  if (!ways.empty()) {
+  if (is_of_other) {
+    const bool has_own = !ways_to_fetch(network, network, "").empty();
+    hint = format("--model {} fits them; {}", theirs,
+                  has_own ? format("weights of {0}: --init-from {0}", network)
+                          : format("without --init-from {} begins with random weights", network));
+  } else if (!ways.empty()) {
     hint = format("train downloads nothing by itself. Run {}, then repeat yours (or name a file with --init-from):",
                   ways.size() == 1 ? "this command" : "one of these commands");
     for (const std::string& way : ways) hint += "\n    " + way;

@@ -259,6 +259,22 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
+constexpr char kTimm[] = "timm/";
+
+// The folder that command_of_repository() makes for a repository: timm's without their owner.
+
+std::string folder_of_repository(std::string repository) {
+  if (begins_with(repository, kTimm)) return last_part(repository);
+  const size_t slash = repository.find('/');
+  return slash == std::string::npos ? repository : repository.replace(slash, 1, "--");
+}
+
+/// Also for a folder of Hugging Face's cache.
+std::string repository_of_folder(std::string name) {
+  const size_t dashes = name.find("--");
+  return dashes == std::string::npos ? kTimm + name : name.replace(dashes, 2, "/");
+}
+
 class Search {
  public:
   /// Without labels every file is taken.
@@ -272,7 +288,7 @@ class Search {
       if (begins_with(name, "models--")) {
         repository(entry, name.substr(8));
       } else if (fs::is_directory(entry, ignored_)) {
-        if (is_wanted(name)) take(weights_of_folder(entry.string()));
+        if (is_wanted(name) || is_wanted_repository(name)) take(weights_of_folder(entry.string()));
       } else {
         file(entry, name);
       }
@@ -298,11 +314,14 @@ class Search {
     if (ends_as_weights(name) && !is_part) take(path.string());
   }
 
+  bool is_wanted_repository(const std::string& folder) const {
+    const std::string name = repository_of_folder(folder);
+    return is_wanted(name) || is_wanted(last_part(name));
+  }
+
   /// "timm--resnet50.a1_in1k", with a folder for each revision that was fetched.
-  void repository(const fs::path& folder, std::string name) {
-    const size_t dashes = name.find("--");
-    if (dashes != std::string::npos) name.replace(dashes, 2, "/");
-    if (!is_wanted(name) && !is_wanted(last_part(name))) return;
+  void repository(const fs::path& folder, const std::string& name) {
+    if (!is_wanted_repository(name)) return;
     for (const fs::path& revision : entries_of(folder / "snapshots")) take(weights_of_folder(revision.string()));
     for (const fs::path& blob : entries_of(folder / "blobs")) {
       if (blob.extension() == ".incomplete") found_.unfinished.push_back(blob.string());
@@ -343,13 +362,13 @@ std::string command_of(const std::string& folder, const std::string& file, const
 }
 
 std::string command_of_repository(const std::string& folder, const std::string& repository) {
-  return command_of(folder, last_part(repository) + "/model.safetensors",
+  return command_of(folder, folder_of_repository(repository) + "/model.safetensors",
                     kHub + repository + "/resolve/main/model.safetensors");
 }
 
 std::string way_to_fetch(const Published& row, const std::string& folder) {
   const std::string file = row.file;
-  if (begins_with(file, "timm/")) return format("timm's {}: {}", row.name, command_of_repository(folder, file));
+  if (begins_with(file, kTimm)) return format("timm's {}: {}", row.name, command_of_repository(folder, file));
   const std::string address = begins_with(file, "https:") ? file : kTorchvision + file;
   std::string text = row.name;
   if (row.mebibytes > 0) text += ", " + core::bytes_text(row.mebibytes * (1 << 20));
@@ -386,6 +405,17 @@ LocalWeights find_local_weights(const std::string& name, const std::string& netw
   return search.result();
 }
 
+std::string network_of_name(const std::string& name) {
+  const std::string label = last_part(without_hub(name));
+  for (const Published& row : kPublished) {
+    std::vector<std::string> names = other_names(row.network);
+    names.emplace_back(row.network);
+    const auto is_it = [&](const std::string& wanted) { return is_called(label, wanted); };
+    if (std::any_of(names.begin(), names.end(), is_it)) return row.network;
+  }
+  return "";
+}
+
 std::string mismatch_of_name(const std::string& path, const std::string& sha256) {
   const std::string expected = hash_in_name(path);
   if (expected.empty() || begins_with(sha256, expected)) return "";
@@ -407,7 +437,7 @@ std::vector<std::string> ways_to_fetch(const std::string& name, const std::strin
   const size_t dot = asked.find('.'), slash = asked.find('/');
   const bool is_tag = dot != std::string::npos && slash == std::string::npos && !ends_as_weights(asked);
   if (!is_tag && slash == std::string::npos) return ways;
-  const std::string repository = is_tag ? "timm/" + asked : asked;
+  const std::string repository = is_tag ? kTimm + asked : asked;
   return {command_of_repository(folder, repository)};
 }
 

@@ -24,6 +24,10 @@ LocalWeights find_local_weights(const std::string& name, const std::string& netw
 /// "": there are none.
 std::string weights_of_folder(const std::string& folder);
 
+/// The network that the weights of a name are for, as far as the name has it: "resnet50" for "timm/resnet50.a1_in1k"
+/// and "microsoft/resnet-50"; "": not known.
+std::string network_of_name(const std::string& name);
+
 bool ends_as_weights(const std::string& name);  ///< .pth, .safetensors and so on
 
 /// Why a file differs from its name: "" or the cause. PyTorch's caches have the first digits of the SHA-256 in the

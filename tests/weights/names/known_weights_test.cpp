@@ -131,6 +131,52 @@ TEST_F(KnownWeightsTest, EveryNetworkOfOtherLibrariesHasAWayToFetchItsWeights) {
                   "https://huggingface.co/timm/resnet50.a1h_in1k/resolve/main/model.safetensors"});
 }
 
+TEST_F(KnownWeightsTest, WhatAPrintedCommandFetchesIsFoundUnderTheSameName) {
+  const auto path_of = [](const std::string& way) {
+    const size_t begin = way.find(" -o ") + 4;
+    return way.substr(begin, way.find(' ', begin) - begin);
+  };
+  int looked_for = 0;
+  const auto expect_found = [&](const std::string& name, const std::string& network) {
+    for (const std::string& way : ways_to_fetch(name, network, "cache/torch/hub/checkpoints")) {
+      const std::string file = put(path_of(way), 1);
+      EXPECT_EQ(found(name, network), Names{file}) << name << ": " << way;
+      fs::remove(file);
+      ++looked_for;
+    }
+  };
+  for (const std::string& network : model::model_names()) expect_found(network, network);
+  for (const char* const name : {"timm/resnet18.a1_in1k", "hf-hub:timm/resnet18.a1_in1k", "resnet18.a1_in1k",
+                                 "microsoft/resnet-18", "IMAGENET1K_V1"}) {
+    expect_found(name, "resnet18");
+  }
+  EXPECT_GT(looked_for, 60);
+  put(path_of(ways_to_fetch("somebody/resnet-18", "resnet18", "cache/torch/hub/checkpoints").at(0)), 1);
+  EXPECT_EQ(found("microsoft/resnet-18", "resnet18"), Names{}) << "of another owner";
+}
+
+TEST_F(KnownWeightsTest, WeightsOfAnotherNetworkAreNamedWithTheNetworkThatTheyFit) {
+  EXPECT_EQ(network_of_name("resnet50"), "resnet50");
+  EXPECT_EQ(network_of_name("timm/vit_small_patch16_224.augreg_in21k_ft_in1k"), "vit_s_16");
+  EXPECT_EQ(network_of_name("hf-hub:microsoft/resnet-50"), "resnet50");
+  EXPECT_EQ(network_of_name("wide_resnet50_2-95faca4d.pth"), "wide_resnet50_2");
+  EXPECT_EQ(network_of_name("IMAGENET1K_V1"), "");
+  EXPECT_EQ(network_of_name("resnet50d.ra2_in1k"), "");
+  for (const char* const name : {"resnet50", "timm/resnet50.a1_in1k", "microsoft/resnet-50"}) {
+    try {
+      require_local_weights(name, "resnet18");
+      FAIL() << name;
+    } catch (const core::Error& error) {
+      EXPECT_EQ(error.kind(), core::ErrorKind::no_input);
+      EXPECT_NE(std::string(error.what()).find("weights of resnet50, which do not fit resnet18"), std::string::npos)
+          << error.what();
+      EXPECT_NE(error.hint().find("--model resnet50"), std::string::npos) << error.hint();
+      EXPECT_NE(error.hint().find("--init-from resnet18"), std::string::npos) << error.hint();
+      EXPECT_EQ(error.hint().find("curl"), std::string::npos) << error.hint();
+    }
+  }
+}
+
 TEST_F(KnownWeightsTest, TheNewestThatFitsIsLoadedAndTheOthersAreNamed) {
   model::ModelSpec spec;
   spec.name = "mobilenet_v3_small";
