@@ -62,16 +62,19 @@ struct RateTest {
   int64_t seeds = 3, updates = 0;  ///< updates: 0: chosen from the epoch
   std::vector<double> rates = {};  ///< ascending; empty: three a decade from 1e-6 to 10
 };
-/// Training from the start with each of several learning rates, for each seed on the same images: which rates have the
-/// lowest loss after some updates. Nothing is measured that depends on the machine: the same answer each time.
+/// Training from the start with each of several learning rates and the run's schedule, for each seed on the same
+/// images: which rates have the lowest loss after some updates. Nothing is measured that depends on the machine: the
+/// same answer each time.
 BenchResult bench_rates(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                         const RateTest& test);
 /// Losses of trainings: [rate][seed], NaN: it diverged.
 struct RateChoice {
   size_t best = 0, low = 0, high = 0;  ///< rates; those from low to high are as good within chance
   std::string obstacle;                ///< why none is suggested; empty: one is
+  bool needs_updates = false;          ///< more of them may remove it, more seeds will not
 };
-RateChoice choose_rate(const std::vector<std::vector<double>>& losses);
+/// `same_answer`: the loss of the best answer that is the same for every image.
+RateChoice choose_rate(const std::vector<std::vector<double>>& losses, double same_answer);
 /// Training as it is, both at once: the figure that the two others bound.
 BenchResult bench_training(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                            const BenchEffort& effort = {});

@@ -72,7 +72,7 @@ struct MeasuredUpdates {
   double images_per_second() const { return static_cast<double>(images) / seconds; }
 };
 
-/// Trains epoch after epoch with one learning rate, from the first batch of epoch 0 on. The weights change.
+/// Trains epoch after epoch from the first batch of epoch 0 on. The weights change.
 class MeasuredTraining {
  public:
   /// All but settings are borrowed. `timer`, `group`: see Updater. `feed` has the batches of this rank.
@@ -80,6 +80,8 @@ class MeasuredTraining {
                    const EpochPlan& plan, const optim::UpdateRates& rates, StepTimer* timer = nullptr,
                    Group& group = alone());
 
+  /// Those of the next updates.
+  void set_rates(const optim::UpdateRates& rates) { rates_ = rates; }
   /// Computes `updates` updates; the device has done them when this returns. Throws as training does,
   /// core::StopRequested.
   void warm_up(int64_t updates);
@@ -93,7 +95,7 @@ class MeasuredTraining {
   int64_t update();
 
   const EpochPlan plan_;
-  const optim::UpdateRates rates_;
+  optim::UpdateRates rates_;
   Learner& learner_;
   data::DeviceFeed& feed_;
   Updater updater_;

@@ -42,7 +42,8 @@ TEST(BenchTest, TextHasTheUnitBehindTheMedian) {
 TEST(BenchTest, ARateIsSuggestedWhereTheCurveHasALowestPlace) {
   const std::vector<std::vector<double>> clear = {{9.0, 9.2, 9.1}, {8.0, 8.3, 8.1}, {3.0, 3.3, 3.2},
                                                   {3.1, 3.2, 3.3}, {6.0, 6.6, 6.1}, {NAN, 9.0, NAN}};
-  const RateChoice choice = choose_rate(clear);
+  constexpr double kSameAnswer = 10;
+  const RateChoice choice = choose_rate(clear, kSameAnswer);
   EXPECT_EQ(choice.obstacle, "");
   EXPECT_EQ(choice.best, 2u);
   EXPECT_EQ(choice.low, 2u);
@@ -52,6 +53,7 @@ TEST(BenchTest, ARateIsSuggestedWhereTheCurveHasALowestPlace) {
     std::string obstacle;
   } cases[] = {{{{2.0, 2.1}, {2.1, 2.0}, {1.9, 2.2}}, "flat"},
                {{{2.3, 2.3, 2.3}, {2.3, 2.3, 2.3}}, "flat"},
+               {{{2.1, 2.0, 2.1}, {3.1, 3.0, 3.2}, {4.3, 4.1, 4.2}}, "lowest rate is the best"},
                {{{9.0, 9.2, 9.1}, {8.0, 8.3, 8.1}, {3.0, 3.3, 3.2}}, "highest rate"},
                {{{NAN, NAN}, {NAN, NAN}}, "not finite"},
                {{{9.0, 9.1, 9.2},
@@ -66,9 +68,67 @@ TEST(BenchTest, ARateIsSuggestedWhereTheCurveHasALowestPlace) {
                  {9.0, 9.2, 9.1}},
                 "noisy"}};
   for (const auto& [losses, obstacle] : cases) {
-    EXPECT_NE(choose_rate(losses).obstacle.find(obstacle), std::string::npos)
-        << obstacle << ": " << choose_rate(losses).obstacle;
+    EXPECT_NE(choose_rate(losses, kSameAnswer).obstacle.find(obstacle), std::string::npos)
+        << obstacle << ": " << choose_rate(losses, kSameAnswer).obstacle;
   }
+}
+
+TEST(BenchTest, NoRateIsSuggestedWhereNothingWasLearned) {
+  const std::vector<std::vector<double>> losses = {
+      {2.71, 2.74, 2.72}, {2.51, 2.53, 2.52}, {2.36, 2.37, 2.36}, {2.52, 2.50, 2.53}, {2.99, 3.09, 3.01}};
+  EXPECT_EQ(choose_rate(losses, /*same_answer=*/2.6).obstacle, "") << "the curve itself is clear";
+  for (const double same_answer : {2.303, 2.4}) {
+    const RateChoice choice = choose_rate(losses, same_answer);
+    EXPECT_NE(choice.obstacle.find("nothing was learned"), std::string::npos) << choice.obstacle;
+    EXPECT_TRUE(choice.needs_updates);
+  }
+  const RateChoice by_chance = choose_rate({{2.7, 2.7}, {0.9, 2.9}, {2.8, 2.8}}, 2.303);
+  EXPECT_NE(by_chance.obstacle.find("nothing was learned"), std::string::npos) << by_chance.obstacle;
+}
+
+/// Two classes of brightness, one three times as frequent: a network learns them in some updates.
+class RateTestBench : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 16; ++i) {
+      const std::vector<uint8_t> pixels(size_t{24} * 24 * 3, i % 4 == 0 ? 220 : 30);
+      folder_.write((i % 4 == 0 ? "train/a/image" : "train/b/image") + std::to_string(i) + ".jpg",
+                    data::jpeg_of(pixels, 24, 24));
+    }
+    options_ = options_for(16);
+    options_.model.model = "small_cnn";
+    options_.device.threads = 1;
+    options_.precision.amp = false;
+    where_.data_dir = folder_.path();
+  }
+
+  BenchResult result(int64_t updates) const {
+    RateTest test;
+    test.seeds = 2;
+    test.updates = updates;
+    test.rates = {1e-6, 1e-3, 1e-2, 3e-2};
+    return bench_rates(options_, data::open_split(where_, "train"), test);
+  }
+
+  const data::TempFolder folder_;
+  config::ResolvedOptions options_;
+  config::DataOptions where_;
+};
+
+TEST_F(RateTestBench, TheSameAnswerForEveryImageHasTheEntropyOfTheClasses) {
+  options_.train.label_smoothing = 0;
+  const double entropy = -0.25 * std::log(0.25) - 0.75 * std::log(0.75);
+  EXPECT_NEAR(result(2).figures["same_answer_loss"].get<double>(), entropy, 1e-4);
+}
+
+TEST_F(RateTestBench, LossesAreThoseAtTheEndOfTheRunsSchedule) {
+  options_.train.epochs = 3;
+  options_.schedule.sched = config::ScheduleKind::constant;
+  const core::Json constant = result(12).figures["rates"];
+  options_.schedule.sched = config::ScheduleKind::cosine;
+  const core::Json cosine = result(12).figures["rates"];
+  EXPECT_NE(constant[3]["losses"], cosine[3]["losses"]);
+  EXPECT_EQ(cosine, result(12).figures["rates"]) << "the same answer each time";
 }
 
 TEST(BenchTest, LoaderFiguresAreThoseOfTheFiles) {
