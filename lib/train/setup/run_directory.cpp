@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a run replaces.
+/// Files that a run replaces.
 constexpr const char* kReplaced[] = {"config.yaml", "operator_shapes.csv", "operators.csv", "plan.json", "profile.json",
                                      "report.html", "status.json",         "summary.csv",   "worst.json"};
 constexpr const char* kContinued[] = {"metrics.jsonl", "train.log", "network.ts"};
