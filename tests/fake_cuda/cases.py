@@ -139,7 +139,7 @@ def trainings():
     must_end("and on from there", on, 130, "update=")
     must_end("check", Run(TRAIN, ["check", "--device", "cuda"], environment()), 69, "a library that computes correctly")
     for words in (["plan"], ["bench", "step"]):
-        must_end(" ".join(words), Run(TRAIN, [*words, "--device", "cuda", *SMALL, *COMMON[:10]], environment()))
+        must_end(" ".join(words), Run(TRAIN, [*words, "--device", "cuda", *SMALL, *COMMON[:12]], environment()))
 
 
 # Bytes: what lies on the card after each copy is what the same run on the CPU has in its batches.

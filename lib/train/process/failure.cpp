@@ -11,7 +11,9 @@
 #include <filesystem>
 #include <limits>
 #include <new>
+#include <string>
 #include <system_error>
+#include <typeinfo>
 
 #include "config/resolution.h"
 #include "core/format.h"
@@ -96,7 +98,7 @@ Error of_torch(const c10::Error& error, const config::Options& given) {
 
 Error device_failure(const std::exception& error) {
   return Error(
-      ErrorKind::os, "the device failed: " + engine::short_text_of(error),
+      ErrorKind::os, "the device failed: " + text_or_type(error, engine::short_text_of(error)),
       "run the same command again: it resumes; dmesg and nvidia-smi -q have details of a card that fails often");
 }
 
@@ -137,6 +139,8 @@ bool is_lost_connection(const std::system_error& error) {
 }  // namespace
 
 bool is_device_failure(const std::exception& error) {
+  // cuDNN's, which LibTorch passes on; its header is not needed to build.
+  if (std::string(typeid(error).name()).find("cudnn_frontend") != std::string::npos) return true;
   if (dynamic_cast<const c10::Error*>(&error) == nullptr || engine::is_out_of_memory(error)) return false;
   const std::string text = engine::short_text_of(error);
   for (const char* words : {"CUDA error", "cuDNN error", "CUDA driver error", "cublasLt error"}) {
@@ -155,6 +159,7 @@ Error error_of(const std::exception& exception, const config::Options& given) {
   if (const auto* const error = dynamic_cast<const Error*>(&exception)) return *error;
   if (const auto* const error = dynamic_cast<const c10::Error*>(&exception)) return of_torch(*error, given);
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) return out_of_memory("of the host", given);
+  if (is_device_failure(exception)) return device_failure(exception);
   return plain_error_of(exception);
 }
 

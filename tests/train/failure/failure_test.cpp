@@ -9,12 +9,21 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 
 #include "core/log.h"
 #include "core/system/stop_signal.h"
 #include "train/failure/result_output.h"
+
+namespace cudnn_frontend {
+
+class cudnnException : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace cudnn_frontend
 
 namespace stoker::train {
 namespace {
@@ -42,6 +51,14 @@ TEST(FailureTest, AnErrorWithoutAMessageIsReportedByItsType) {
   for (const core::Error& error :
        {error_of(SilentError(), config::Options{}), error_of(c10_error(""), config::Options{})})
     EXPECT_NE(std::string(error.what()).find("without a message ("), std::string::npos) << error.what();
+}
+
+TEST(FailureTest, AnExceptionOfCudnnIsADeviceFailureWithOrWithoutAMessage) {
+  for (const std::string text : {"", "CUDNN_STATUS_ALLOC_FAILED"}) {
+    const core::Error error = error_of(cudnn_frontend::cudnnException(text), config::Options{});
+    EXPECT_EQ(error.kind(), core::ErrorKind::os);
+    EXPECT_NE(std::string(error.what()).find(text.empty() ? "cudnnException" : text), std::string::npos);
+  }
 }
 
 [[gnu::noinline]] void throw_c10_error(const std::string& text) { throw c10_error(text); }
