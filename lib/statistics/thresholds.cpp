@@ -153,7 +153,7 @@ Areas RankedSamples::areas(const std::vector<uint32_t>& weights) const {
   }
   Areas areas;
   areas.roc_auc = hits > 0 && misses > 0 ? twice_roc / (2 * hits * misses) : std::numeric_limits<double>::quiet_NaN();
-  areas.pr_auc = hits > 0 ? pr / hits : 0;
+  areas.pr_auc = hits > 0 ? pr / hits : std::numeric_limits<double>::quiet_NaN();
   return areas;
 }
 

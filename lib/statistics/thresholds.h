@@ -45,7 +45,7 @@ std::vector<LabelCurve> label_curves(const EvaluatedSamples& samples, size_t mos
 
 struct Areas {
   double roc_auc = 0;  ///< NaN without a positive or a negative
-  double pr_auc = 0;   ///< average precision; 0 without a positive
+  double pr_auc = 0;   ///< average precision; NaN without a positive
 };
 
 /// Samples of one label, sorted once and weighted many times.

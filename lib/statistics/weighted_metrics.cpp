@@ -206,19 +206,19 @@ class LabelMetrics : public WeightedMetrics {
   }
 
  private:
-  /// ROC over labels that have positives and negatives, the other over all.
+  /// Each over the labels for which it is defined; NaN where it is for none.
   Areas mean_areas(const std::vector<uint32_t>& weights) const {
-    Areas mean;
-    double defined = 0;
+    Areas sum;
+    double with_roc = 0, with_pr = 0;
     for (const RankedSamples& ranked : ranked_) {
       const Areas of = ranked.areas(weights);
-      mean.pr_auc += of.pr_auc / static_cast<double>(labels_);
-      if (std::isnan(of.roc_auc)) continue;
-      mean.roc_auc += of.roc_auc;
-      ++defined;
+      const bool has_roc = !std::isnan(of.roc_auc), has_pr = !std::isnan(of.pr_auc);
+      sum.roc_auc += has_roc ? of.roc_auc : 0;
+      sum.pr_auc += has_pr ? of.pr_auc : 0;
+      with_roc += has_roc ? 1 : 0;
+      with_pr += has_pr ? 1 : 0;
     }
-    mean.roc_auc = defined > 0 ? mean.roc_auc / defined : std::numeric_limits<double>::quiet_NaN();
-    return mean;
+    return {sum.roc_auc / with_roc, sum.pr_auc / with_pr};  // 0 / 0 is NaN
   }
 
   const EvaluatedSamples& samples_;

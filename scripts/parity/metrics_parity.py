@@ -37,7 +37,7 @@ def label_figures(prefix, truth, logits, threshold):
     return {prefix + "precision": precision, prefix + "recall": recall, prefix + "f1": f1,
             prefix + "images": truth.sum(), prefix + "predicted": predicted.sum(),
             prefix + "roc_auc": sk.roc_auc_score(truth, logits) if both else math.nan,
-            prefix + "pr_auc": sk.average_precision_score(truth, logits) if truth.any() else 0.0}, predicted
+            prefix + "pr_auc": sk.average_precision_score(truth, logits) if truth.any() else math.nan}, predicted
 
 
 def agreement(truth, predicted, every):
@@ -107,7 +107,8 @@ def multilabel(rng):
     wanted["accuracy"] = 100 * (1 - sk.hamming_loss(truth, predicted))
     defined = [roc for roc, _ in areas if not math.isnan(roc)]
     wanted["roc_auc"] = np.mean(defined) if defined else math.nan
-    wanted["pr_auc"] = np.mean([area for _, area in areas])
+    with_positives = [area for _, area in areas if not math.isnan(area)]
+    wanted["pr_auc"] = np.mean(with_positives) if with_positives else math.nan
     return f"multilabel {labels} {threshold} {rows}", np.column_stack([logits, truth]), wanted
 
 

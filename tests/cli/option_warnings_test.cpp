@@ -96,7 +96,8 @@ TEST(DoubtsTest, AMetricThatASplitLeavesUndefinedIsSaidBeforeTraining) {
   work.write("data/val.csv", "path,label\nimages/0.png,0\nimages/2.png,0\n");
   EXPECT_TRUE(warns(
       train(work, binary),
-      "warning: roc_auc, pr_auc, f1, recall, mcc and kappa are undefined on this validation split: all its images"));
+      "warning: roc_auc and pr_auc are undefined, f1, recall, mcc and kappa are always 0 on this validation split: all "
+      "its images"));
   const Ended refused = run(train_words({"--task", "binary", "--eval-metric", "roc_auc"}), work.path());
   EXPECT_EQ(refused.exit_code, kData);
   EXPECT_FALSE(warns(refused, "warning: roc_auc")) << "named once: " << refused.err;

@@ -239,9 +239,26 @@ core::Json figures_json(const LoadedModel& loaded, const Sureness& sureness) {
   return json;
 }
 
+/// Areas of a label without samples are not defined and left out of the mean.
+void log_absent_labels(const data::Source& source) {
+  std::vector<float> row(static_cast<size_t>(source.num_targets()));
+  std::vector<bool> is_there(row.size(), false);
+  for (int64_t i = 0; i < source.size(); ++i) {
+    source.targets(i, row.data());
+    for (size_t k = 0; k < row.size(); ++k) is_there[k] = is_there[k] || row[k] > 0.5F;
+  }
+  const auto absent = std::count(is_there.begin(), is_there.end(), false);
+  if (absent == 0) return;
+  core::log_info(
+      "note      {} of {} labels without samples here: pr_auc and roc_auc are averages over the others; precision, "
+      "recall and f1 count these as 0",
+      absent, is_there.size());
+}
+
 /// Averages over classes count one without samples as 0, as scikit-learn does for a given list of labels.
 void log_absent_classes(const LoadedModel& loaded) {
   const data::Source& source = *loaded.source;
+  if (loaded.options().data.task == config::TaskKind::multilabel) return log_absent_labels(source);
   if (source.num_targets() > 0) return;
   std::vector<bool> is_there(loaded.saved.class_names.size(), false);
   for (int64_t i = 0; i < source.size(); ++i) is_there[static_cast<size_t>(source.label(i))] = true;

@@ -104,7 +104,7 @@ RankingAreas ranking_areas(const torch::Tensor& scores, const torch::Tensor& pos
   areas.roc_auc = twice.to(at::kDouble) / (2 * positives.to(at::kDouble) * negatives.to(at::kDouble));
   const torch::Tensor precision = hits.to(at::kDouble) / (hits + misses).to(at::kDouble);
   const torch::Tensor new_hits = ((hits - hits_before) * ends).to(at::kDouble);
-  areas.pr_auc = (new_hits * precision).sum() / positives.clamp_min(1).to(at::kDouble);
+  areas.pr_auc = (new_hits * precision).sum() / positives.to(at::kDouble);
   return areas;
 }
 
@@ -119,10 +119,13 @@ void GatheredRows::add(const torch::Tensor& predicted, const torch::Tensor& trut
   truth_.push_back(truth);
 }
 
-double LabelResults::mean_roc_auc() const {
+namespace {
+
+/// Undefined ones are left out; NaN where there is no other.
+double mean_of_defined(const std::vector<double>& areas) {
   double sum = 0;
   int64_t defined = 0;
-  for (const double area : roc_auc) {
+  for (const double area : areas) {
     if (std::isnan(area)) continue;
     sum += area;
     ++defined;
@@ -130,11 +133,11 @@ double LabelResults::mean_roc_auc() const {
   return defined > 0 ? sum / static_cast<double>(defined) : kUndefined;
 }
 
-double LabelResults::mean_pr_auc() const {
-  double sum = 0;
-  for (const double area : pr_auc) sum += area;
-  return pr_auc.empty() ? kUndefined : sum / static_cast<double>(pr_auc.size());
-}
+}  // namespace
+
+double LabelResults::mean_roc_auc() const { return mean_of_defined(roc_auc); }
+
+double LabelResults::mean_pr_auc() const { return mean_of_defined(pr_auc); }
 
 torch::Tensor label_truth(config::TaskKind kind, const data::Batch& batch) {
   return kind == config::TaskKind::binary ? batch.labels.to(at::kFloat).unsqueeze(1) : batch.targets;
@@ -154,7 +157,7 @@ LabelResults label_results(const GatheredRows& rows, int64_t labels, const std::
   const auto count = static_cast<size_t>(labels);
   results.counts.resize(count);
   results.roc_auc.assign(count, kUndefined);
-  results.pr_auc.assign(count, 0);
+  results.pr_auc.assign(count, kUndefined);
   if (rows.empty()) return results;
 
   const torch::Tensor logits = rows.predicted(), truth = rows.truth() > 0.5;  // [n, labels]

@@ -91,7 +91,7 @@ struct RankingAreas {
   /// NaN when there is no positive or no negative.
   torch::Tensor roc_auc;
   /// Average precision: sum over thresholds of (R_n - R_(n-1)) P_n, without interpolation, as scikit-learn
-  /// has it. 0 when there is no positive.
+  /// has it; NaN when there is no positive.
   torch::Tensor pr_auc;
 };
 
@@ -123,7 +123,7 @@ struct LabelResults {
   double exact_match = 0;               ///< share of samples with all answers right
 
   double mean_roc_auc() const;  ///< over labels that have positives and negatives; NaN when none has
-  double mean_pr_auc() const;   ///< over all labels
+  double mean_pr_auc() const;   ///< over labels that have positives; NaN when none has
 };
 
 /// Whether logits have at least the probability `thresholds`, of which there is one, or one per label: bool [n,

@@ -34,7 +34,7 @@ void lint_unused_options(const config::Configuration& given, const char* what_da
 /// checkpoint, refuse_unfit_data() ends the run instead.
 std::string metric_warning(const config::ResolvedOptions& options, const data::Source& val) {
   using M = config::EvalMetric;
-  std::vector<std::string> names;
+  std::vector<std::string> undefined, constant;
   std::string problem;
   const std::vector<M>& of_task = config::eval_metrics_of(options.data.task);
   for (const M metric : {M::roc_auc, M::pr_auc, M::f1, M::recall, M::mcc, M::kappa, M::r2}) {
@@ -42,12 +42,16 @@ std::string metric_warning(const config::ResolvedOptions& options, const data::S
     const std::string found = is_of_task ? metric_problem(options.data.task, metric, val) : "";
     if (found.empty()) continue;
     if (metric == options.train.eval_metric) return "";
-    names.push_back(config::eval_metric_name(metric));
+    const bool has_value = metric != M::roc_auc && metric != M::pr_auc;  // as scikit-learn has it
+    (has_value ? constant : undefined).push_back(config::eval_metric_name(metric));
     problem = found;
   }
-  if (names.empty()) return "";
-  return format("{} {} undefined on this validation split: {}", core::list_text(names), names.size() > 1 ? "are" : "is",
-                problem);
+  if (problem.empty()) return "";
+  const auto are = [](const std::vector<std::string>& names, const char* what) {
+    return names.empty() ? "" : format("{} {} {}", core::list_text(names), names.size() > 1 ? "are" : "is", what);
+  };
+  return format("{}{}{} on this validation split: {}", are(undefined, "undefined"),
+                undefined.empty() || constant.empty() ? "" : ", ", are(constant, "always 0"), problem);
 }
 
 }  // namespace

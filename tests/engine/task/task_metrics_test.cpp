@@ -35,11 +35,11 @@ TEST(RankingTest, OneScoreForAllIsAsGoodAsChance) {
   EXPECT_EQ(pr, 0.25);
 }
 
-TEST(RankingTest, WithoutPositivesOrNegativesThereIsNoRocArea) {
+TEST(RankingTest, WithoutPositivesThereIsNoAreaAndWithoutNegativesNoRocArea) {
   EXPECT_TRUE(std::isnan(areas({1, 2}, {1, 1}).first));
   EXPECT_EQ(areas({1, 2}, {1, 1}).second, 1);
   EXPECT_TRUE(std::isnan(areas({1, 2}, {0, 0}).first));
-  EXPECT_EQ(areas({1, 2}, {0, 0}).second, 0);
+  EXPECT_TRUE(std::isnan(areas({1, 2}, {0, 0}).second));
 }
 
 TEST(TargetErrorsTest, EqualScikitLearnWithAConstantTargetAsWell) {
@@ -75,6 +75,22 @@ double value_of(const std::vector<Metric>& metrics, const std::string& name) {
   }
   ADD_FAILURE() << "no metric " << name;
   return 0;
+}
+
+TEST(MultilabelMetricsTest, ALabelWithoutSamplesIsLeftOutOfTheMeanArea) {
+  TaskSpec spec;
+  spec.kind = config::TaskKind::multilabel;
+  spec.num_classes = 2;
+  const auto metrics = make_task(spec, torch::kCPU)->make_metrics(/*with_tables=*/true);
+  EXPECT_TRUE(std::isnan(value_of(metrics->read(), "pr_auc"))) << "no sample";
+  data::Batch batch;
+  batch.labels = torch::zeros({3}, at::kLong);
+  batch.targets = torch::tensor({1.f, 0.f, 0.f, 0.f, 1.f, 0.f}).view({3, 2});
+  metrics->add(torch::tensor({3.f, 1.f, 2.f, 1.f, 1.f, 1.f}).view({3, 2}), batch);
+  EXPECT_DOUBLE_EQ(value_of(metrics->read(), "pr_auc"), (1.0 + 2.0 / 3) / 2) << "of the first label alone";
+  EXPECT_DOUBLE_EQ(value_of(metrics->read(), "roc_auc"), 0.5);
+  const std::vector<ResultTable> tables = metrics->tables({"a", "b"});
+  EXPECT_TRUE(std::isnan(tables.at(0).rows.at(1).values.back())) << "pr_auc of the label without samples";
 }
 
 TEST(MulticlassMetricsTest, CountsTop1AndTop5) {
