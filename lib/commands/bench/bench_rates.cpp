@@ -163,7 +163,7 @@ RateChoice choose_rate(const std::vector<std::vector<double>>& losses, double sa
     return choice;
   }
   const auto is_worse = [&](size_t i) {  // one-sided
-    if (!is_whole(i)) return true;
+    if (!is_whole(i) || mean_of(losses[i]) >= same_answer) return true;
     const statistics::RunMean to_best = difference(i, choice.best);
     return to_best.mean > 0 && to_best.p_value < 2 * kAlpha;
   };

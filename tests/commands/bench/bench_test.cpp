@@ -82,6 +82,9 @@ TEST(BenchTest, NoRateIsSuggestedWhereNothingWasLearned) {
     EXPECT_NE(choice.obstacle.find("nothing was learned"), std::string::npos) << choice.obstacle;
     EXPECT_TRUE(choice.needs_updates);
   }
+  const RateChoice wide = choose_rate({{2.7, 2.7}, {2.0, 2.02}, {1.9, 3.1}}, 2.303);
+  EXPECT_EQ(wide.obstacle, "");
+  EXPECT_EQ(wide.high, 1u) << "2.5 is worse than always the same answer, however it scatters";
   const RateChoice by_chance = choose_rate({{2.7, 2.7}, {0.9, 2.9}, {2.8, 2.8}}, 2.303);
   EXPECT_NE(by_chance.obstacle.find("nothing was learned"), std::string::npos) << by_chance.obstacle;
 }
