@@ -356,6 +356,40 @@ TEST(ProcessLimit, WithoutThreadsIsAMatterOfTheSystemAndDoesNotHang) {
   EXPECT_NE(ended.err.find("ulimit -u"), std::string::npos);
 }
 
+TEST(OutputOfACommand, NeverReplacesWhatIsRead) {
+  const Workplace work;
+  place_finished_run(work);
+  const std::string image = png_of(8, 8, 90);
+  work.write("images/a.png", image);
+  work.write("list.txt", "images/a.png\n");
+  fs::create_hard_link(work / "images/a.png", work / "same.png");
+  fs::create_symlink("images/a.png", work / "link.png");
+  const std::string weights = "run/checkpoints/step-00000008/model.safetensors";
+  const std::string before = content_of_file(work / weights);
+  const std::vector<Words> commands = {{"predict", "run", "images/a.png", "-o", "images/a.png"},
+                                       {"predict", "run", "images/a.png", "-o", "same.png"},
+                                       {"predict", "run", "images/a.png", "-o", "link.png"},
+                                       {"predict", "run", "images", "-o", "images/a.png"},
+                                       {"predict", "run", "@list.txt", "-o", "list.txt"},
+                                       {"predict", "run", "images", "-o", weights},
+                                       {"export", "run", "--format", "safetensors", "-o", weights},
+                                       {"predict", "run", "images", "-o", "run/summary.csv"},
+                                       {"runs", "run", "--html", "-o", "run/summary.csv"},
+                                       {"import", weights, "-o", weights},
+                                       {"audit", "--data-dir", "images", "-o", "images/a.png"},
+                                       {"preview", "--data-dir", "images", "-o", "images/a.png"}};
+  for (const Words& words : commands) {
+    const Ended ended = run(words, work.path());
+    EXPECT_EQ(ended.exit_code, kUsage) << story_of(words, ended);
+    EXPECT_NE(ended.err.find("would replace what is read"), std::string::npos) << story_of(words, ended);
+  }
+  EXPECT_EQ(content_of_file(work / "images/a.png"), image);
+  EXPECT_EQ(content_of_file(work / "list.txt"), "images/a.png\n");
+  EXPECT_TRUE(content_of_file(work / weights) == before);
+  work.write("images/answers.csv", "path,class\n");
+  EXPECT_EQ(run({"predict", "run", "images/a.png", "-o", "images/answers.csv"}, work.path()).exit_code, 0);
+}
+
 TEST(OutputOfPredict, ThatCannotBeWrittenIsAnError) {
   const Workplace work;
   place_finished_run(work);

@@ -302,6 +302,7 @@ Outcome audit(const Context& context, const AuditFlags& flags) {
     return {core::kExitOk, ""};
   }
   log_to_stderr();
+  refuse_output_over_input(flags.output, {given.options.data.data_dir}, {".html"});
   AuditPlan plan = plan_of(context, flags);
   const config::ResolvedOptions& options = plan.files->options();
   Audited audited;

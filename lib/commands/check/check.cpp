@@ -29,6 +29,7 @@ namespace {
 
 using core::Error;
 using core::ErrorKind;
+using core::format;
 
 constexpr double kSecondsPerSpeed = 0.3;  // nine of them
 constexpr double kCheckedThreadSeconds = 0.9;
@@ -177,6 +178,7 @@ Outcome check_machine(const Context& context, const CheckFlags& flags) {
     write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
+  if (common.names_data) refuse_output_over_input(flags.output, {options.data.data_dir}, {".txt", ".json", ".log"});
   measure_storage(configuration, facts);  // first: data that is not there is reported before anything takes long
   const bool has_bad_files = inspect_data(configuration, flags.all_files, facts);
   read_driver(facts);

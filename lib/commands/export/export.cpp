@@ -31,6 +31,7 @@
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
 #include "train/setup/backend.h"
+#include "train/setup/run_directory.h"
 
 namespace stoker::train {
 namespace {
@@ -259,6 +260,8 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
   if (!samples.defined()) loaded.settings->settle(config::facts_of(record));
   const std::map<std::string, std::string> metadata = metadata_of(loaded, record);
   const std::string path = output_path(flags, wanted);
+  refuse_output_over_input(path, flags.inputs, {});
+  refuse_output_over_input(path, files_of_run(loaded.saved.path), {});
   const bool is_stream = output_file(path).empty();
   if (is_stream && flags.check) {
     throw Error(ErrorKind::usage, "--check reads the file again, but " + core::printable(path) + " is no file",

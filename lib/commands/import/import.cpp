@@ -39,6 +39,7 @@ std::string file_text(const weights::WeightFile& file) {
 
 Outcome import_weights(const Context&, const ImportFlags& flags) {
   log_to_stderr();
+  refuse_output_over_input(flags.output, {flags.file}, {});
   const weights::WeightFile file = weights::open_weight_file(flags.file);
   core::log_info("{}", file_text(file));
   if (flags.output.empty() && flags.network.empty()) {

@@ -22,6 +22,7 @@
 #include "model/model.h"
 #include "model/script/network_library.h"
 #include "train/failure/result_output.h"
+#include "train/setup/run_directory.h"
 
 namespace stoker::train {
 namespace {
@@ -196,6 +197,8 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   if (ranks.place().size > 1 && std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 0) {
     throw Error(ErrorKind::usage, "several processes cannot read one standard input", "give a list as @FILE");
   }
+  refuse_output_over_input(flags.output, flags.inputs, {".csv", ".json", ".jsonl"});
+  refuse_output_over_input(flags.output, files_of_run(loaded.saved.path), {});
   std::optional<ResultStream> output;  // one that cannot be written is an error before anything is computed
   if (ranks.is_root()) output.emplace(flags.output);
   const auto open = [&](const config::Configuration& given, const std::vector<std::string>& trained) {

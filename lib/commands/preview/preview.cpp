@@ -134,6 +134,7 @@ Outcome preview(const Context& context, const PreviewFlags& flags) {
   Settings settings(configuration);
   const config::ResolvedOptions& options = settings.options();
   config::DataOptions given = configuration.options.data;
+  refuse_output_over_input(flags.output, {given.data_dir}, {"preview.png"});
   if (!given.val_split && given.val_fraction == 0)
     given.val_split = config::kNoValidation;  // it shows training samples
   const data::Datasets datasets = data::open_datasets(given);

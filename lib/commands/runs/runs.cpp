@@ -177,6 +177,7 @@ void follow_on_page(const std::vector<std::string>& paths, const std::string& ou
 Outcome write_page_of(const std::vector<std::string>& folders, const RunsFlags& flags) {
   std::string output = flags.output;
   if (output.empty()) output = folders.size() == 1 ? report_file(folders[0]) : "report.html";
+  refuse_output_over_input(output, folders, {".html"});
   const std::vector<std::string> paths = paths_of(folders);
   const std::string folder = folders.size() == 1 ? folders[0] : "";
   if (!flags.follow) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -92,6 +93,28 @@ void reopen_standard_descriptors() {
 std::string output_file(const std::string& path) {
   const std::string file = file_behind(path);
   return !file.empty() && is_device_or_pipe(file) ? "" : file;
+}
+
+void refuse_output_over_input(const std::string& path, const std::vector<std::string>& inputs,
+                              const std::vector<std::string>& results) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (path.empty() || path == "-" || !fs::is_regular_file(path, ignored)) return;
+  const bool is_result =
+      std::any_of(results.begin(), results.end(), [&](const std::string& end) { return core::ends_with(path, end); });
+  for (const std::string& named : inputs) {
+    const std::string input = !named.empty() && named[0] == '@' ? named.substr(1) : named;
+    bool is_read = fs::equivalent(path, input, ignored);
+    if (!is_read && !is_result && fs::is_directory(input, ignored)) {
+      const fs::path inside = fs::weakly_canonical(path, ignored).lexically_relative(fs::canonical(input, ignored));
+      is_read = !inside.empty() && *inside.begin() != "..";
+    }
+    if (!is_read) continue;
+    throw core::Error(
+        core::ErrorKind::usage,
+        core::format("the output {} would replace what is read: {}", core::printable(path), core::printable(input)),
+        "choose another --output");
+  }
 }
 
 bool write_page(const std::string& text) { return write_stream(stdout, text, "standard output"); }

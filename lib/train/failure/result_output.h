@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/system/file.h"
@@ -26,6 +27,11 @@ bool write_result(const std::string& path, const std::string& content);
 
 /// The file that an output named `path` becomes: what a link leads to. Empty: standard output, a device or a pipe.
 std::string output_file(const std::string& path);
+
+/// Refuses to replace what is read: throws Error{usage} where the output named `path` is one of `inputs` ("@FILE" is a
+/// list), or a file in a folder among them, but for those that end as one of `results`: earlier outputs.
+void refuse_output_over_input(const std::string& path, const std::vector<std::string>& inputs,
+                              const std::vector<std::string>& results);
 
 /// Output of a command that is written piece by piece: each piece leaves at once on standard output, a device or a
 /// pipe; a file gets its name when all is written, and what a killed process left beside it is removed.

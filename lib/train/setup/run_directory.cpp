@@ -87,6 +87,16 @@ RunDirectory::RunDirectory(const std::string& path) : path_(path) {
   for (const char* const name : kReplaced) core::remove_temporaries_of(path_ + "/" + name);  // of runs that were killed
 }
 
+std::vector<std::string> files_of_run(const std::string& checkpoint) {
+  std::vector<std::string> files = {checkpoint};
+  const fs::path folder = fs::path(checkpoint).lexically_normal().parent_path();
+  if (folder.filename() != "checkpoints") return files;
+  files.push_back(folder.string());
+  for (const char* const name : kReplaced) files.push_back((folder.parent_path() / name).string());
+  for (const char* const name : kContinued) files.push_back((folder.parent_path() / name).string());
+  return files;
+}
+
 std::string numbered_directory(const std::string& path, bool make) {
   const size_t place = path.find("{n}");
   if (place == std::string::npos) return path;

@@ -26,6 +26,10 @@ class RunDirectory {
   std::unique_ptr<core::LockFile> lock_;
 };
 
+/// The files and folders of the run that the folder of a checkpoint belongs to: nothing else may be written in their
+/// place.
+std::vector<std::string> files_of_run(const std::string& checkpoint);
+
 /// `path` with its first "{n}" replaced by the lowest number from 1 of which no file or directory exists; it is made
 /// with `make`, by this process alone. As it is without "{n}". Throws Error{cannot_create}, {permission}.
 std::string numbered_directory(const std::string& path, bool make);
