@@ -141,6 +141,10 @@ TEST(ContinuedRunTest, WhereTheBestCheckpointIsGoneTheBestThatIsLeftTakesItsPlac
   EXPECT_TRUE(contains(dangling.out + dangling.err,
                        "run has no best checkpoint: taking run/checkpoints/step-00000008, the best"))
       << dangling.err;
+  const Ended start = finish(work, finished_run_words({"--init-from", "run", "--run-dir", "next", "--epochs", "1"}));
+  const std::string printed = start.out + start.err, note = "run has no best checkpoint";
+  EXPECT_NE(printed.find(note), std::string::npos) << printed;
+  EXPECT_EQ(printed.find(note), printed.rfind(note)) << "once: " << printed;
   finish(work, finished_run_words({"--resume", "run/checkpoints/step-00000004", "--max-updates", "5"}));
   EXPECT_TRUE(fs::exists(work / "run/checkpoints/best/manifest.json"));
   finish(work, {"eval", "run"});

@@ -103,6 +103,16 @@ TEST(DoubtsTest, AMetricThatASplitLeavesUndefinedIsSaidBeforeTraining) {
   EXPECT_FALSE(warns(refused, "warning: roc_auc")) << "named once: " << refused.err;
 }
 
+TEST(DoubtsTest, AFreshClassifierWithoutStartingWeightsIsNoEffect) {
+  const Workplace work;
+  write_folders(work);
+  const Words words = {"--batch-size", "4", "--dry-run"};
+  EXPECT_FALSE(warns(train(work, words), "--fresh-head"));
+  Words fresh = words;
+  fresh.push_back("--fresh-head");
+  EXPECT_TRUE(warns(train(work, fresh), "warning: --fresh-head has no effect"));
+}
+
 TEST(DoubtsTest, ARelativePathOfAFileIsSaidWithThePlaceWhereItWasLookedFor) {
   const Workplace work;
   work.write("conf/a.yaml", "data-dir: photos\nrun-dir: runs/a\nlog-file: runs/a/logs/a.log\n");

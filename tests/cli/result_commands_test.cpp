@@ -197,6 +197,10 @@ TEST_F(ResultCommandsTest, WhatIsMissingOfTheSystemIsNamed) {
   EXPECT_NE(first.err.find("temporary files cannot be written: /nowhere is not a folder"), std::string::npos)
       << first.err;
   EXPECT_NE(first.err.find("hint: set TMPDIR to"), std::string::npos) << first.err;
+  no_temporaries.variables = {"TMPDIR="};
+  no_temporaries.words = {"export", "run", "--format", "safetensors", "-o", "-"};
+  const Ended unset = run(no_temporaries);
+  EXPECT_EQ(unset.exit_code, 0) << "an empty one is as none: " << unset.err;
   Launch no_proc;
   no_proc.words = {"eval", "run"};
   no_proc.directory = work_.path();

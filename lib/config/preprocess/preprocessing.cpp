@@ -326,8 +326,8 @@ void require_per_target(const char* key, const std::vector<double>& values, cons
   }
 }
 
-/// Throws for numbers that float32 does not compute with: beyond, predictions are infinite or not a number.
-/// `is_divisor`: also away from zero.
+/// Numbers that float32 computes with: beyond them, predictions are infinite or not a number. `is_divisor`: also away
+/// from zero.
 void require_usual_numbers(const char* key, const std::vector<double>& values, bool is_divisor, const Reader& reader) {
   constexpr double kLeast = 1e-30, kMost = 1e30;
   for (const double value : values) {

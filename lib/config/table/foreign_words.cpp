@@ -174,6 +174,11 @@ const std::vector<ForeignOption>& words_of_command_lines() {
       {"eval-steps", "N=val-every:*u"},
       {"save-steps", "N=save-every:*u"},
       {"logging-steps", "N=report-every:*u"},
+      {"warmup-steps", "*=", "--warmup-epochs takes epochs, fractions too: steps / updates of an epoch"},
+      {"num-warmup-steps", "*=", "--warmup-epochs takes epochs, fractions too: steps / updates of an epoch"},
+      {"warmup-ratio", "*=", "--warmup-epochs takes epochs: the ratio x --epochs"},
+      {"limit-train-batches", "1.0=; N=; *=fraction:*", "--fraction 0.1 trains on a share of the images"},
+      {"limit-val-batches", "*=", "the whole validation split is evaluated; --val-every sets how often"},
       {"wandb", "*=", "--tensorboard and --report write files"},
       {"log-wandb", "*=", "--tensorboard and --report write files"},
       {"report-to", "tensorboard=tensorboard:true; *=", "--tensorboard and --report write files"},
@@ -204,6 +209,7 @@ const std::vector<ForeignOption>& words_of_command_lines() {
       {"run-dir", "log-dir save-dir out-dir outdir exp-dir results-dir work-dir"},
       {"init-from", "pretrained ckpt checkpoint pretrained-path finetune"},
       {"eval-metric", "metric-for-best-model"},
+      {"patience", "early-stopping-patience early-stop-patience early-stopping-rounds"},
       {"keep-last", "save-total-limit"},
       {"sched", "lr-scheduler-type"}};
   static const Words words = [] {
@@ -385,6 +391,7 @@ std::string old_name_hint(const std::string& name, bool is_flag) {
   const std::string wanted = kebab(name), plain = wanted.rfind("no-", 0) == 0 ? wanted.substr(3) : wanted;
   for (const Merged& merged : merged_options()) {
     const std::string now = merged.now;
+    if (now == plain) continue;  // today's name, which this command does not take
     for (const OldOption& old : merged.old) {
       if (old.name != wanted && old.name != plain) continue;
       if (now.empty()) return std::string("was removed; ") + merged.example;

@@ -74,14 +74,13 @@ bool file_exists(const std::string& path) {
 }
 
 std::string temporary_folder() {
-  std::error_code problem;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(problem);
-  if (!problem) return folder.string();
   const char* const given = std::getenv("TMPDIR");
-  throw Error(
-      ErrorKind::cannot_create,
-      format("temporary files cannot be written: {} is not a folder", given == nullptr ? "/tmp" : printable(given)),
-      "set TMPDIR to a folder that you can write to");
+  const std::string folder = given == nullptr || *given == '\0' ? "/tmp" : given;  // an empty one as none
+  std::error_code problem;
+  if (std::filesystem::is_directory(folder, problem)) return folder;
+  throw Error(ErrorKind::cannot_create,
+              format("temporary files cannot be written: {} is not a folder", printable(folder)),
+              "set TMPDIR to a folder that you can write to");
 }
 
 std::string find_beside_program(const std::string& name, const std::string& installed) {

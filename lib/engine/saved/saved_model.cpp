@@ -3,6 +3,8 @@
 
 #include <exception>
 #include <limits>
+#include <mutex>
+#include <set>
 
 #include "config/task_facts.h"
 #include "core/error.h"
@@ -78,6 +80,14 @@ int64_t best_left(const CheckpointFiles& files, const std::vector<int64_t>& pres
   return -1;
 }
 
+/// A command asks for the same checkpoint several times.
+void note_once(const std::string& line) {
+  static std::mutex mutex;
+  static std::set<std::string> noted;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (noted.insert(line).second) core::log_info("{}", line);
+}
+
 }  // namespace
 
 std::string find_checkpoint(const std::string& path, const std::string& which) {
@@ -87,16 +97,17 @@ std::string find_checkpoint(const std::string& path, const std::string& which) {
   if (named >= 0 && files.has(named)) return files.path_of(named);
   const std::vector<int64_t> present = files.list();
   if (const int64_t best = which == "best" ? best_left(files, present) : -1; best >= 0) {
-    core::log_info("{} has no best checkpoint: taking {}, the best one that is left", path, files.path_of(best));
+    note_once(
+        core::format("{} has no best checkpoint: taking {}, the best one that is left", path, files.path_of(best)));
     return files.path_of(best);
   }
   const int64_t last = files.pointed("last");
   if (which != "last" && last >= 0 && files.has(last)) {
-    core::log_info("{} has no {} checkpoint: taking last", path, which);
+    note_once(core::format("{} has no {} checkpoint: taking last", path, which));
     return files.path_of(last);
   }
   if (!present.empty()) {
-    core::log_info("{} has no {} checkpoint: taking {}", path, which, files.path_of(present.front()));
+    note_once(core::format("{} has no {} checkpoint: taking {}", path, which, files.path_of(present.front())));
     return files.path_of(present.front());
   }
   throw core::Error(

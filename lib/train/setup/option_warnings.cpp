@@ -120,6 +120,9 @@ std::vector<std::string> lint_options(const config::Configuration& given, const 
     warnings.push_back(format("--batch-size {} is more than the {} training samples: each update uses all of them",
                               options.loader.batch_size, facts.train_images));
   }
+  if (options.model.fresh_head && options.model.init_from.empty()) {
+    warnings.push_back("--fresh-head has no effect: without --init-from the whole network begins at random");
+  }
   const std::string warning = datasets.has_validation ? metric_warning(options, *datasets.val) : "";
   if (!warning.empty()) warnings.push_back(warning);
   const auto [mean, deviation] = normalisation_beside(starting_weights(options.model.init_from));
