@@ -219,9 +219,11 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> split_of
     return fold ? hold_out_fold_of_groups(train, names, fold->number - 1, fold->of)
                 : hold_out_groups(train, names, options.val_fraction);
   }
-  note = options.stratify || fold ? ", the same share of each class" : "";
+  const bool has_classes = train->num_targets() == 0, stratifies = options.stratify && has_classes;
+  if (has_classes && (stratifies || fold)) note = ", the same share of each class";
+  if (options.stratify && !has_classes) note = "; --stratify has no effect: it is for one class per image";
   if (fold) return hold_out_fold(train, fold->number - 1, fold->of);
-  return options.stratify ? hold_out_stratified(train, options.val_fraction) : hold_out(train, options.val_fraction);
+  return stratifies ? hold_out_stratified(train, options.val_fraction) : hold_out(train, options.val_fraction);
 }
 
 void hold_out_val(const Layout& layout, const config::DataOptions& options, Datasets& datasets) {

@@ -156,6 +156,21 @@ class CsvLayout : public Layout {
 
 }  // namespace
 
+bool looks_whole(const std::string& text) {
+  const size_t start = !text.empty() && text[0] == '-' ? 1 : 0;
+  return text.size() > start && text.find_first_not_of("0123456789", start) == std::string::npos;
+}
+
+bool is_id(const std::string& text) {
+  if (!looks_whole(text) || text[0] == '-') return false;
+  return (text.size() > 1 && text[0] == '0') || text.size() > 6;
+}
+
+void count_missing(const CsvManifest& manifest, ScanNotes& notes) {
+  const std::string near = manifest.finder().nearest(manifest.path());
+  notes.count("files of the manifest that are not there", manifest.path() + (near.empty() ? "" : "; there is " + near));
+}
+
 ColumnValues column_values(CsvManifest list, const std::string& name) {
   ColumnValues values;
   const size_t column = list.find_column(name);

@@ -90,10 +90,18 @@ CsvManifest::CsvManifest(const std::string& path, const config::DataOptions& opt
   }
 }
 
-std::string CsvManifest::split_column() const {
+std::string CsvManifest::split_column() {
+  static const std::set<std::string> kSplits = {"train",   "training", "val",  "valid",  "validation", "test",
+                                                "testing", "dev",      "eval", "public", "private"};
   for (const char* const name : {"split", "subset", "partition", "usage", "phase"}) {
     const size_t found = find_column(name);
-    if (has_header_ && found < header_.size() && found != path_column_) return header_[found];
+    if (!has_header_ || found >= header_.size() || found == path_column_) continue;
+    const std::vector<std::vector<std::string>> rows = peek(kRowsSeen);
+    if (std::all_of(rows.begin(), rows.end(), [&](const std::vector<std::string>& row) {
+          return row.size() <= found || kSplits.count(core::lower_case(row[found])) > 0;
+        })) {
+      return header_[found];
+    }
   }
   return "";
 }
@@ -130,9 +138,11 @@ std::vector<std::vector<std::string>> CsvManifest::peek(size_t rows) {
 
 std::vector<size_t> CsvManifest::data_columns() {
   const std::vector<std::vector<std::string>> rows = peek(kRowsSeen);
+  const std::string split = split_column();
   std::vector<size_t> columns, counting;
   for (size_t i = 0; i < header_.size(); ++i) {
     if (i == path_column_ || (!group_.empty() && i == find_column(group_))) continue;
+    if (!split.empty() && i == find_column(split)) continue;
     std::set<std::string> values;
     bool are_numbers = true, is_next = true;  // each one more than the last
     int64_t last = -1;
@@ -292,21 +302,6 @@ bool reads_flag(const std::string& text, float& flag) {
   return value == 0 || value == 1;
 }
 
-bool looks_whole(const std::string& text) {
-  const size_t start = !text.empty() && text[0] == '-' ? 1 : 0;
-  return text.size() > start && text.find_first_not_of("0123456789", start) == std::string::npos;
-}
-
-bool is_id(const std::string& text) {
-  if (!looks_whole(text) || text[0] == '-') return false;
-  return (text.size() > 1 && text[0] == '0') || text.size() > 6;
-}
-
-void count_missing(const CsvManifest& manifest, ScanNotes& notes) {
-  const std::string near = manifest.finder().nearest(manifest.path());
-  notes.count("files of the manifest that are not there", manifest.path() + (near.empty() ? "" : "; there is " + near));
-}
-
 LabelManifest::LabelManifest(const std::string& path, const config::DataOptions& options, const std::string& split)
     : CsvManifest(path, options, kCsvHint, split) {
   choose_column(options.csv_label);
@@ -318,7 +313,8 @@ LabelManifest::LabelManifest(const std::string& path, const config::DataOptions&
 }
 
 void LabelManifest::choose_column(const std::string& requested) {
-  if (!requested.empty()) {
+  is_requested_ = !requested.empty();
+  if (is_requested_) {
     label_column_ = column(requested);
     return;
   }
@@ -340,7 +336,8 @@ void LabelManifest::choose_column(const std::string& requested) {
 /// Several columns, of which none is called like a label.
 void LabelManifest::choose_among(const std::vector<size_t>& others) {
   const std::vector<std::vector<std::string>> rows = peek(kLookedAt);
-  bool are_flags = !rows.empty(), is_one = true, are_numbers = !rows.empty();
+  bool are_flags = !rows.empty(), is_one = true, are_numbers = !rows.empty(), has_one = false;
+  std::vector<size_t> counting = others;  // 0, 1, 2 or 1, 2, 3 and so on
   for (const std::vector<std::string>& row : rows) {
     if (row.size() != header().size()) break;
     int ones = 0;
@@ -348,11 +345,21 @@ void LabelManifest::choose_among(const std::vector<size_t>& others) {
       double value = 0;
       float flag = 0;
       are_numbers = are_numbers && reads_number(row[column], value);
-      are_flags = reads_flag(row[column], flag) && are_flags;
+      are_flags = (row[column].empty() || reads_flag(row[column], flag)) && are_flags;
       ones += flag == 1;
     }
     is_one = is_one && ones == 1;
+    has_one = has_one || ones > 0;
+    const auto at = static_cast<double>(&row - rows.data());
+    counting.erase(std::remove_if(counting.begin(), counting.end(),
+                                  [&](size_t column) {
+                                    double value = -1, first = -1;
+                                    return !reads_number(rows[0][column], first) || first < 0 || first > 1 ||
+                                           !reads_number(row[column], value) || value != first + at;
+                                  }),
+                   counting.end());
   }
+  are_flags = are_flags && has_one;
   if (are_flags && is_one) {
     kind_ = Kind::one_hot;
     one_hot_ = others;
@@ -366,6 +373,14 @@ void LabelManifest::choose_among(const std::vector<size_t>& others) {
   if (are_numbers) {
     fail(core::format("columns {} hold numbers: --task regression", names),
          "or name the one with classes: --csv-label NAME");
+  }
+  if (rows.size() > 2 && counting.size() + 1 == others.size()) {
+    const auto left = std::find_if(others.begin(), others.end(), [&](size_t i) {
+      return std::find(counting.begin(), counting.end(), i) == counting.end();
+    });
+    fail(core::format("{} {} the rows, and no column is called label", quoted_names(*this, counting),
+                      counting.size() == 1 ? "counts" : "count"),
+         core::format("where '{0}' holds the classes: --csv-label '{0}'", core::printable(header()[*left])));
   }
   column("label");
 }
@@ -385,14 +400,18 @@ bool LabelManifest::next() {
     label_ = folder.substr(folder.find_last_of("/\\") + 1);
     if (label_.empty()) fail("the label is missing: the list has paths alone, and this one has no folder", kCsvHint);
   }
-  if (label_.empty()) fail("the label is missing", kCsvHint);
+  if (label_.empty()) {
+    fail("the label is missing",
+         std::string(kCsvHint) + "; where an image may have no label, or several: --task multilabel");
+  }
   return true;
 }
 
 std::string LabelManifest::one_hot_label() const {
   std::string found;
   for (const size_t column : one_hot_) {
-    float value = -1;
+    float value = 0;
+    if (field(column).empty()) continue;
     if (!reads_flag(field(column), value) || (value == 1 && !found.empty())) {
       fail(core::format("columns {} hold a class, but not one 1 and else 0 in this row", quoted_names(*this, one_hot_)),
            "several labels per image: --task multilabel; numbers: --task regression");
@@ -457,10 +476,17 @@ void LabelManifest::require_classes(const std::set<std::string>& labels) const {
     most = is_first ? value : std::max(most, value);
   }
   if (all_lists) refuse("lists", "multilabel");
+  if (!is_requested_ && look_like_tags(labels, is_guess_)) refuse("lists of tags", "multilabel");
   if (all_numbers && has_fraction) refuse("numbers", "regression");
   if (!is_guess_) return;
   if (has_header() && (name == "tags" || name == "tag")) refuse("tags", "multilabel");
   const auto distinct = static_cast<double>(labels.size());
+  const std::string& column_name = header()[label_column_];
+  const bool has_name = has_header() && !column_name.empty() && column_name.rfind("Unnamed: ", 0) != 0;
+  if (all_numbers && has_name && rows_ > 2 && static_cast<int64_t>(labels.size()) == rows_ && least <= 1 &&
+      most == least + distinct - 1) {
+    refuse("a number for each row and no classes", "regression");
+  }
   // A quantity: it has gaps, or hardly any value stands twice.
   if (all_numbers && has_header() && (distinct < most - least + 1 || least > 1) &&
       2 * labels.size() > static_cast<size_t>(rows_) / 2) {

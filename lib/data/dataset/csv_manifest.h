@@ -40,11 +40,11 @@ class CsvManifest {
   size_t find_column(const std::string& name) const;
   /// The next rows, without reading past them; fewer at the end.
   std::vector<std::vector<std::string>> peek(size_t rows);
-  /// The columns besides paths and --group; those that are empty or count the rows, as pandas and MXNet write them, are
-  /// left out.
+  /// The columns besides paths, --group and split_column(); those that are empty or count the rows, as pandas and MXNet
+  /// write them, are left out.
   std::vector<size_t> data_columns();
   /// The column with the split of each row; empty: there is none.
-  std::string split_column() const;
+  std::string split_column();
   /// A sentence on rows that were left out and columns that are not used; or empty.
   const std::string& remark() const { return remark_; }
 
@@ -91,6 +91,9 @@ bool looks_whole(const std::string& text);
 bool is_id(const std::string& text);
 /// Whether a text is 0 or 1, or false or true in any case of letters.
 bool reads_flag(const std::string& text, float& flag);
+/// Whether values of a column are lists of tags, which others of them share, and no names of classes. `with_blanks`:
+/// also lists between blanks, which stand in names, too: "golden retriever", "labrador retriever".
+bool look_like_tags(const std::set<std::string>& values, bool with_blanks);
 /// Counts the row's image as missing, with the file that is nearly called so.
 void count_missing(const CsvManifest& manifest, ScanNotes& notes);
 
@@ -124,7 +127,7 @@ class LabelManifest : public CsvManifest {
 
   Kind kind_ = Kind::column;
   size_t label_column_ = 0;
-  bool is_guess_ = false;
+  bool is_guess_ = false, is_requested_ = false;
   std::vector<size_t> one_hot_;
   std::string label_;
   int64_t rows_ = 0;

@@ -84,13 +84,23 @@ std::vector<std::string> python_list(const std::string& text) {
   return items;
 }
 
+/// pandas writes "nan" for an empty cell.
+bool is_no_tag(const std::string& text) {
+  const std::string word = core::lower_case(text);
+  return word.empty() || word == "nan" || word == "<na>";
+}
+
 std::vector<std::string> tags_of(const std::string& text, char separator) {
-  if (is_python_list(text)) return python_list(text);
   std::vector<std::string> tags;
+  if (is_python_list(text)) {
+    tags = python_list(text);
+    tags.erase(std::remove_if(tags.begin(), tags.end(), is_no_tag), tags.end());
+    return tags;
+  }
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(separator, begin), text.size());
     const std::string tag = without_blanks(text.substr(begin, end - begin));
-    if (!tag.empty()) tags.push_back(tag);
+    if (!is_no_tag(tag)) tags.push_back(tag);
     begin = end + 1;
   }
   return tags;
@@ -294,6 +304,25 @@ class CsvTargetLayout : public Layout {
 };
 
 }  // namespace
+
+bool look_like_tags(const std::set<std::string>& values, bool with_blanks) {
+  for (const char separator : {';', '|', ',', ' '}) {
+    std::set<std::string> tags;
+    bool has_lists = false, are_values = true;
+    for (const std::string& value : values) {
+      const std::vector<std::string> parts = tags_of(value, separator);
+      tags.insert(parts.begin(), parts.end());
+      if (parts.size() < 2) continue;
+      has_lists = true;
+      for (const std::string& part : parts) are_values = are_values && values.count(part) > 0;
+    }
+    if (!has_lists) continue;
+    // Parts of "Animal|Dog", "Animal|Cat" are more than there are values.
+    if (separator != ' ') return tags.size() <= values.size();
+    return are_values || (with_blanks && 2 * tags.size() <= values.size());
+  }
+  return false;
+}
 
 std::unique_ptr<Layout> make_csv_target_layout(const config::DataOptions& options) {
   return std::make_unique<CsvTargetLayout>(options);
