@@ -394,4 +394,19 @@ FitCheck check_fit(const EvaluatedSamples& raw, uint64_t seed) {
           figures_with(judged, fit_probabilities(fitted), seed)};
 }
 
+ProbabilityFit without_worse(const ProbabilityFit& fit, const FitCheck& check, const EvaluatedSamples& raw) {
+  ProbabilityFit kept = fit;
+  if (check.loss_is_worse()) {
+    kept.temperature = 1;
+    kept.is_lowest = kept.is_highest = false;
+  }
+  if (!has_labels(raw.task)) return kept;
+  for (size_t label = 0; label < kept.threshold.size(); ++label) {
+    const double logit = check.f1_is_worse() ? config::logit_of(config::threshold_of(raw.threshold, label))
+                                             : fit.temperature * config::logit_of(fit.threshold[label]);
+    kept.threshold[label] = 1 / (1 + std::exp(-logit / kept.temperature));
+  }
+  return kept;
+}
+
 }  // namespace stoker::statistics

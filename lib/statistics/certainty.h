@@ -67,8 +67,14 @@ struct FitCheck {
   };
   int64_t fitted = 0, judged = 0;  ///< samples
   Figures before, after;           ///< at temperature 1 and the thresholds of `raw`; as fitted
+
+  bool loss_is_worse() const { return after.loss > before.loss; }
+  bool f1_is_worse() const { return after.f1 < before.f1; }
 };
 FitCheck check_fit(const EvaluatedSamples& raw, uint64_t seed);
+/// `fit` as far as the samples of `check` are the better for it: temperature 1 where their loss rose, the thresholds of
+/// `raw` where their F1 fell. What is kept predicts the same labels as with all of `fit`.
+ProbabilityFit without_worse(const ProbabilityFit& fit, const FitCheck& check, const EvaluatedSamples& raw);
 
 struct MetricEstimate {
   std::string name;  ///< as in WeightedMetrics

@@ -214,6 +214,17 @@ TEST(ContinuedRunTest, ARunGoesOnWithoutTheRunThatItsWeightsCameFrom) {
   EXPECT_TRUE(contains(last_line(finish(work, words).err), "reason=epochs-done"));
 }
 
+TEST(ContinuedRunTest, ExportedWeightsBringTheNormalisationThatTheyWereTrainedWith) {
+  const Workplace work;
+  place_finished_run(work);
+  finish(work, finished_run_words({"--mean", "0.4", "--std", "0.3", "--run-dir", "start"}));
+  finish(work, {"export", "start", "-o", "w.safetensors"});
+  const Ended next = finish(work, finished_run_words({"--init-from", "w.safetensors", "--run-dir", "next"}));
+  EXPECT_FALSE(contains(next.err, "normalises otherwise")) << next.err;
+  const std::string record = content_of_file(work / "next/checkpoints/last/preprocess.json");
+  EXPECT_TRUE(contains(record, "0.4") && contains(record, "0.3")) << record;
+}
+
 TEST(ContinuedRunTest, FlagsWinOverTheOptionsOfTheCheckpoint) {
   const Workplace work;
   place_finished_run(work);

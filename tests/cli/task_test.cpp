@@ -106,6 +106,9 @@ TEST_F(TaskTest, MultilabelHasALogitPerLabel) {
   EXPECT_NE(content_of_file(work_ / "run/checkpoints/best/preprocess.json").find("\"threshold\": ["),
             std::string::npos);
   EXPECT_EQ(run({"predict", "run", "data/images", "--threshold", "0.5,0.5"}, work_.path()).exit_code, 78);
+  const Ended top = run({"predict", "run", "data/images", "--top-k", "2"}, work_.path());
+  EXPECT_EQ(top.exit_code, 64) << top.out;
+  EXPECT_NE(top.err.find("this run learned multilabel"), std::string::npos) << top.err;
 }
 
 TEST_F(TaskTest, HeadPoseIsDirectOrBinned) {

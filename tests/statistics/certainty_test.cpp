@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "config/task_facts.h"
 #include "simulated.h"
 #include "statistics/weighted_metrics.h"
 
@@ -280,6 +281,27 @@ TEST(ProbabilityFitTest, ThresholdsHaveTheBestF1OfEachLabel) {
       EXPECT_GE(f1_at(label, fit.threshold[label]), f1_at(label, other) - 1e-9) << label << " " << other;
     }
   }
+}
+
+TEST(ProbabilityFitTest, WhatMakesHeldOutImagesWorseIsLeftOutAndTheRestPredictsAsFitted) {
+  const EvaluatedSamples raw = too_sure(TaskKind::multilabel, 400, 2, 3);
+  ProbabilityFit fit = fit_probabilities(raw);
+  FitCheck check;
+  check.before.loss = check.before.f1 = check.after.loss = check.after.f1 = 0.5;
+  EXPECT_EQ(without_worse(fit, check, raw).temperature, fit.temperature);
+  EXPECT_NEAR(without_worse(fit, check, raw).threshold[1], fit.threshold[1], 1e-12);
+  const auto logit = [](double temperature, double threshold) { return temperature * config::logit_of(threshold); };
+  check.after.loss = 0.6;
+  const ProbabilityFit cuts = without_worse(fit, check, raw);
+  EXPECT_EQ(cuts.temperature, 1);
+  EXPECT_NEAR(logit(1, cuts.threshold[1]), logit(fit.temperature, fit.threshold[1]), 1e-9) << "the same labels";
+  check.after.f1 = 0.4;
+  EXPECT_NEAR(without_worse(fit, check, raw).threshold[1], config::threshold_of(raw.threshold, 1), 1e-12);
+  check.after.loss = 0.5;
+  const ProbabilityFit temperature = without_worse(fit, check, raw);
+  EXPECT_EQ(temperature.temperature, fit.temperature);
+  EXPECT_NEAR(logit(temperature.temperature, temperature.threshold[1]),
+              config::logit_of(config::threshold_of(raw.threshold, 1)), 1e-9);
 }
 
 TEST(ProbabilityFitTest, WhereAllIsRightTheTemperatureIsAtItsLimit) {

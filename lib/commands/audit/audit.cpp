@@ -147,14 +147,14 @@ SplitSuspects suspects_of(const data::Source& source, int64_t split, const Judge
   suspects.judged = static_cast<int64_t>(order.size());
   suspects.estimated_wrong = source.num_targets() == 0 ? estimated_wrong(source, judgement) : -1;
   suspects.agreed = source.num_targets() == 0 ? agreed_labels(source, judgement) : -1;
-  const size_t named = std::min(order.size(), static_cast<size_t>(listed));
-  // A label that the run predicts in the end is not a suspect, however large its loss was on the way: those come last.
+  // A label that the run predicts in the end is not a suspect, however large its loss was on the way.
   const auto agrees = [&](size_t i) {
     return source.num_targets() == 0 && judgement.predicted[i] == source.label(static_cast<int64_t>(i));
   };
+  order.erase(std::remove_if(order.begin(), order.end(), agrees), order.end());
+  const size_t named = std::min(order.size(), static_cast<size_t>(listed));
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(named), order.end(),
                     [&](size_t a, size_t b) {
-                      if (agrees(a) != agrees(b)) return agrees(b);
                       const double first = judgement.loss_sum[a], second = judgement.loss_sum[b];
                       return first != second ? first > second : a < b;
                     });

@@ -201,7 +201,8 @@ std::unique_ptr<core::LockFile> prepare_calibration(const EvalFlags& flags, cons
 /// Fits, stores, and returns the figures.
 core::Json calibrate(const LoadedModel& loaded, const statistics::EvaluatedSamples& raw) {
   const statistics::FitCheck check = statistics::check_fit(raw, loaded.options().train.seed);
-  const statistics::ProbabilityFit fit = statistics::fit_probabilities(raw);
+  const statistics::ProbabilityFit fitted = statistics::fit_probabilities(raw);
+  const statistics::ProbabilityFit fit = statistics::without_worse(fitted, check, raw);
   config::Preprocessing record = *loaded.record;
   record.temperature = fit.temperature;
   record.threshold = fit.threshold;
@@ -210,10 +211,16 @@ core::Json calibrate(const LoadedModel& loaded, const statistics::EvaluatedSampl
   core::log_info(
       "calibrated   temperature {:.4g}; held-out images: ECE {:.2f} -> {:.2f} points (perfectly calibrated: up to "
       "{:.2f}), loss {:.4f} -> {:.4f}{}",
-      fit.temperature, 100 * check.before.ece, 100 * check.after.ece, 100 * check.after.chance_ece, check.before.loss,
+      fitted.temperature, 100 * check.before.ece, 100 * check.after.ece, 100 * check.after.chance_ece, check.before.loss,
       check.after.loss, has_labels ? format(", f1 {:.4f} -> {:.4f}", check.before.f1, check.after.f1) : "");
   core::log_info("             fitted to {} images and judged on {} others; stored in {}/{}: fitted to all {}",
                  check.fitted, check.judged, core::printable(loaded.saved.path), engine::kPreprocessFile, raw.count());
+  if (check.loss_is_worse()) {
+    core::log_warning("the temperature makes held-out images worse and is not stored: use more images");
+  }
+  if (check.f1_is_worse()) {
+    core::log_warning("the thresholds make held-out images worse and are not stored: use more images");
+  }
   if (fit.is_lowest) core::log_warning("the temperature is at its limit: (nearly) all of these images are right");
   if (fit.is_highest) {
     core::log_warning("the temperature is at its limit: the outputs are unrelated to what is true of these images");
@@ -223,11 +230,9 @@ core::Json calibrate(const LoadedModel& loaded, const statistics::EvaluatedSampl
     if (has_labels) json["f1"] = of.f1;
     return json;
   };
-  core::Json json = {{"temperature", fit.temperature},
-                     {"fitted", check.fitted},
-                     {"judged", check.judged},
-                     {"before", figures(check.before)},
-                     {"after", figures(check.after)}};
+  core::Json json = {{"temperature", fit.temperature},  {"fitted_temperature", fitted.temperature},
+                     {"fitted", check.fitted},          {"judged", check.judged},
+                     {"before", figures(check.before)}, {"after", figures(check.after)}};
   if (has_labels) json["threshold"] = fit.threshold;
   return json;
 }

@@ -190,6 +190,17 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
     throw Error(ErrorKind::usage, "--features are written instead of predictions",
                 "leave --logits, --probabilities and --top-k out, or --features");
   }
+  const config::TaskKind task = loaded.options().data.task;
+  if (flags.top_k > 1 && task != config::TaskKind::multiclass) {
+    throw Error(ErrorKind::usage,
+                core::format("--top-k lists the most probable of several classes; this run learned {}",
+                             config::task_name(task)),
+                "leave it out: each row has the probability of each label, or each number");
+  }
+  if (flags.probabilities && config::has_scaled_targets(task)) {
+    throw Error(ErrorKind::usage, core::format("--probabilities: {} has none", config::task_name(task)),
+                "leave it out: each row has the predicted numbers");
+  }
   if (core::ends_with(flags.output, ".npy") || core::ends_with(flags.output, ".npz")) {
     throw Error(ErrorKind::usage, "--output writes CSV or JSON Lines, not NumPy's format",
                 "give a name that ends with .csv; numpy.genfromtxt(FILE, delimiter=',', skip_header=1) reads it");

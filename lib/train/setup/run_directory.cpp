@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/text/json.h"
 #include "engine/saved/saved_model.h"
+#include "weights/file/weight_file.h"
 #include "weights/names/known_weights.h"
 
 namespace stoker::train {
@@ -145,10 +146,24 @@ core::Json record_beside(const std::string& weights, const char* name) {
   }
 }
 
+/// An entry of the metadata of safetensors, as `train export` writes it; null where there is none.
+core::Json exported_entry(const std::string& file, const char* key) {
+  if (!core::ends_with(file, ".safetensors") || !core::file_exists(file)) return nullptr;
+  try {
+    const auto metadata = weights::open_weight_file(file).metadata;
+    const auto found = metadata.find(key);
+    return found == metadata.end() ? core::Json() : core::parse_json(found->second, file);
+  } catch (const core::Error&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> classes_beside(const std::string& weights) {
   try {
+    if (const core::Json names = exported_entry(weights, "class_names"); !names.is_null())
+      return names.get<std::vector<std::string>>();
     const core::Json state = record_beside(weights, "state.json");
     return state.is_null() ? std::vector<std::string>() : state.at("class_names").get<std::vector<std::string>>();
   } catch (const core::Json::exception&) {
@@ -158,7 +173,8 @@ std::vector<std::string> classes_beside(const std::string& weights) {
 
 std::pair<std::vector<double>, std::vector<double>> normalisation_beside(const std::string& weights) {
   try {
-    const core::Json record = record_beside(weights, "preprocess.json");
+    core::Json record = exported_entry(weights, "preprocess");
+    if (record.is_null()) record = record_beside(weights, "preprocess.json");
     if (record.is_null()) return {};
     const core::Json& normalize = record.at("normalize");
     return {normalize.at("mean").get<std::vector<double>>(), normalize.at("std").get<std::vector<double>>()};

@@ -43,9 +43,9 @@ std::string set_run_aside(const std::string& path);
 /// Anything else, also the name of weights, is returned as it is. Throws Error{no_input} for a run without a
 /// checkpoint.
 std::string starting_weights(const std::string& path);
-/// The class names of the run whose checkpoint a file of weights belongs to; empty: it belongs to none.
+/// The class names of the run whose checkpoint, or whose export as safetensors, a file of weights is; empty: of none.
 std::vector<std::string> classes_beside(const std::string& weights);
-/// Mean and standard deviation that this run normalised with; empty: it belongs to none.
+/// Mean and standard deviation that this run normalised with; empty: of none.
 std::pair<std::vector<double>, std::vector<double>> normalisation_beside(const std::string& weights);
 
 }  // namespace stoker::train

@@ -87,10 +87,11 @@ WeightFile open_safetensors(std::shared_ptr<const data::ByteReader> file) {
   const std::string what = printable(file->name());
   std::string front(std::min(file->size(), engine::kMaxSafetensorsHeader), '\0');
   file->read(0, front.data(), front.size());
-  const engine::SafetensorsHeader header = engine::parse_safetensors_header(front, file->size(), what);
+  engine::SafetensorsHeader header = engine::parse_safetensors_header(front, file->size(), what);
   WeightFile weights;
   weights.format = "safetensors";
   weights.files = {std::move(file)};
+  weights.metadata = std::move(header.metadata);
   for (const engine::TensorRecord& record : header.tensors) {
     StoredTensor tensor;
     tensor.name = record.name;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -47,6 +48,7 @@ class WeightFile {
   std::vector<OpaqueEntry> opaque;
   std::vector<std::string> passed_over;  ///< names of Python that stand beside the tensors: nothing of them was run
   std::vector<std::shared_ptr<const data::ByteReader>> files;
+  std::map<std::string, std::string> metadata{};  ///< of one safetensors file
 
   const std::string& path() const { return files.at(0)->name(); }
   /// Reads all of a storage: storages[i].bytes bytes. Throws Error{data} where the content does not fit its checksum or
