@@ -271,6 +271,20 @@ TEST(OddData, BadImagesWithinTheLimitAreSkippedAndNamed) {
   EXPECT_NE((ended.out + ended.err).find("data/train/dog/bad.png: empty file"), std::string::npos);
 }
 
+TEST(OddData, PredictSkipsAsManyBadImagesAsTheRunUnlessItIsAskedOtherwise) {
+  const Workplace work;
+  write_folders(work);
+  const Words words = train_words({"--batch-size", "4", "--on-bad-image", "skip,1"});
+  const Ended trained = run(words, work.path());
+  ASSERT_EQ(trained.exit_code, 0) << story_of(words, trained);
+  work.write("new/a.png", png_of(8, 8, 9));
+  work.write("new/b.png", "torn");
+  EXPECT_EQ(run({"predict", "run", "new"}, work.path()).exit_code, 0);
+  EXPECT_EQ(run({"predict", "run", "new", "--on-bad-image", "fail"}, work.path()).exit_code, kData);
+  work.write("new/c.png", "torn");
+  EXPECT_EQ(run({"predict", "run", "new"}, work.path()).exit_code, kData) << "more than the one of the run";
+}
+
 TEST(OddData, PngNamedJpgIsTakenForWhatItIs) {
   const Workplace work;
   write_folders(work);

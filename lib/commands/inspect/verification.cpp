@@ -396,10 +396,10 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
         format("the receipt {} is not that of {}:{}", core::printable(flags.run), core::printable(run.path), list),
         "the run itself matches its records; --receipt FILE writes its receipt");
   }
-  throw core::Error(
-      core::ErrorKind::data, format("{} does not match its records:{}", core::printable(run.path), list),
-      "another program, LibTorch, processor or number of threads computes other bits, too: train inspect diff "
-      "compares two runs");
+  throw core::Error(core::ErrorKind::data, format("{} does not match its records:{}", core::printable(run.path), list),
+                    "data that changed since, or another program, LibTorch, processor or number of threads give other "
+                    "bits, too: train "
+                    "inspect diff compares two runs");
 }
 
 }  // namespace stoker::train

@@ -171,14 +171,13 @@ class Rows {
 Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const JoinedRanks& ranks) {
   const config::Configuration& requested = context.configuration;
   using config::OnBadImage;
-  const config::DataOptions& asked = requested.options.data;
-  const bool is_asked = requested.table.row_of(asked.on_bad_image).origin.kind == config::Origin::Kind::flag;
-  const int64_t allowed = is_asked && asked.on_bad_image == OnBadImage::skip ? asked.max_bad : 0;
+  int64_t allowed = 0;
   const auto skips_bad_images = [&](config::Options& given) {  // an image that cannot be read is a row
     if (requested.flags.print_config) return;
-    const bool repairs = is_asked && asked.on_bad_image == OnBadImage::repair;
-    given.data.on_bad_image = repairs ? OnBadImage::repair : OnBadImage::skip;
-    given.data.max_bad = config::kUnlimitedBad;
+    config::DataOptions& data = given.data;  // of the run, where the command line has no other
+    if (data.on_bad_image == OnBadImage::skip) allowed = data.max_bad;
+    if (data.on_bad_image != OnBadImage::repair) data.on_bad_image = OnBadImage::skip;
+    data.max_bad = config::kUnlimitedBad;
   };
   LoadedModel loaded = load_configuration(context.line, ranks, {flags.checkpoint, flags.which}, skips_bad_images);
   if (context.configuration.flags.print_config) return print_config(loaded);

@@ -114,8 +114,11 @@ Error output_error(int error_number, const std::string& action, const std::strin
             "remove it, or put the file itself there"};
   }
   if (error_number != ENOENT && error_number != ESTALE) return errno_error(error_number, action, shown, otherwise);
-  return {otherwise, "cannot " + action + " " + shown + ": " + std::strerror(error_number),
-          "its folder is not there: make it, or look who removed or moved it"};
+  const bool is_folder_there = error_number == ENOENT && file_exists(parent_of(path));  // such as /proc
+  return {is_folder_there ? ErrorKind::cannot_create : otherwise,
+          "cannot " + action + " " + shown + ": " + std::strerror(error_number),
+          is_folder_there ? "its folder takes no new files: choose another"
+                          : "its folder is not there: make it, or look who removed or moved it"};
 }
 
 CheckedWriter::CheckedWriter(std::string path, FileSystem& files) : files_(files), path_(std::move(path)) {

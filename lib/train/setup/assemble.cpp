@@ -173,6 +173,10 @@ namespace {
 bool is_name_of_weights(const std::string& text, const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored)) return true;  // of several files
+  static const std::vector<std::string> kEndings = {".pth", ".pt", ".bin", ".safetensors", ".ckpt", ".th", ".tar"};
+  const bool ends_as_file = std::any_of(kEndings.begin(), kEndings.end(),
+                                        [&](const std::string& ending) { return core::ends_with(text, ending); });
+  if (ends_as_file && text.find('/') != std::string::npos) return false;  // not a repository of Hugging Face
   return !core::file_exists(file) && text[0] != '/' && text[0] != '.' && std::count(text.begin(), text.end(), '/') < 2;
 }
 
@@ -220,7 +224,11 @@ void require_starting_weights(const config::ResolvedModelOptions& options) {
   if (options.init_from.empty()) return;
   const std::string& network = model::takes_clips(options.model) ? options.backbone : options.model;
   const StartPlace place = start_place(options, network);
-  if (place.is_by_name) weights::require_local_weights(place.name, network);
+  if (place.is_by_name) return weights::require_local_weights(place.name, network);
+  if (core::file_exists(place.file)) return;
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("cannot read {}: No such file or directory", core::printable(place.file)),
+                    "--init-from names a file, a folder, a run, or weights as train list weights prints them");
 }
 
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes,

@@ -55,6 +55,16 @@ TEST(ReadFileTest, RefusesAFifoWithoutHanging) {
   EXPECT_NE(std::string(error.what()).find("not a regular file"), std::string::npos);
 }
 
+TEST(CheckedWriterTest, AFolderThatIsThereAndTakesNoFilesIsNotMissing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "others may not write there at all";
+  const Error error = error_of([] { CheckedWriter("/proc/a.onnx"); });
+  EXPECT_EQ(error.kind(), ErrorKind::cannot_create);
+  EXPECT_EQ(error.hint().find("not there"), std::string::npos) << error.hint();
+  const TemporaryDirectory folder;
+  const Error gone = error_of([&] { CheckedWriter(folder / "none/a.onnx"); });
+  EXPECT_NE(gone.hint().find("its folder is not there"), std::string::npos) << gone.hint();
+}
+
 TEST(CheckedWriterTest, LeavesNothingWhenItIsNotFinished) {
   const TemporaryDirectory folder;
   {
