@@ -211,8 +211,9 @@ core::Json calibrate(const LoadedModel& loaded, const statistics::EvaluatedSampl
   core::log_info(
       "calibrated   temperature {:.4g}; held-out images: ECE {:.2f} -> {:.2f} points (perfectly calibrated: up to "
       "{:.2f}), loss {:.4f} -> {:.4f}{}",
-      fitted.temperature, 100 * check.before.ece, 100 * check.after.ece, 100 * check.after.chance_ece, check.before.loss,
-      check.after.loss, has_labels ? format(", f1 {:.4f} -> {:.4f}", check.before.f1, check.after.f1) : "");
+      fitted.temperature, 100 * check.before.ece, 100 * check.after.ece, 100 * check.after.chance_ece,
+      check.before.loss, check.after.loss,
+      has_labels ? format(", f1 {:.4f} -> {:.4f}", check.before.f1, check.after.f1) : "");
   core::log_info("             fitted to {} images and judged on {} others; stored in {}/{}: fitted to all {}",
                  check.fitted, check.judged, core::printable(loaded.saved.path), engine::kPreprocessFile, raw.count());
   if (check.loss_is_worse()) {
