@@ -51,7 +51,7 @@ def request_of(name, channels, side, passes, classes=10, **more):
                "zero_init_residual": False, "same_padding": False}
     keys = ("trains", "images", "autocast", "channels_last", "threads")
     shape = [channels, side, side]
-    return {"network": network, "network_digest": "", "whole_process": False, "freeze": "", "trusts_network_file": False, "input": more.get("input", shape), "device": "cpu",
+    return {"network": network, "network_digest": "", "whole_process": False, "freeze": "", "low_rank": 0, "teachers": [], "teacher_digest": "", "trusts_network_file": False, "input": more.get("input", shape), "device": "cpu",
             "deterministic": False, "tf32": False, "passes": [dict(zip(keys, one)) for one in passes]}
 
 

@@ -292,6 +292,8 @@ struct ModelOptionsOf {
   int64_t lstm_channels = 64;                ///< two_stream_convlstm
   std::string freeze;      ///< comma-separated globs over names of parameters and modules; empty: none
   Interval freeze_for;     ///< epochs or updates, after which what is frozen learns; never: it does not
+  int64_t lora = 0;        ///< rank of what linear layers learn beside weights that are frozen; 0: weights learn
+  std::string teacher;     ///< a run, a checkpoint or FILE.ts whose outputs are learned, too; empty: none
   double bn_momentum = 0;  ///< share of the newest batch in batch norm's running statistics; 0: the network's own
   bool sync_bn = false;    ///< batch norms see the batches of all processes
   int64_t precise_bn = 0;  ///< images by which running statistics are measured after the last update; 0: they are not
@@ -361,6 +363,7 @@ struct TrainOptionsOf {
   int64_t total_batch_size = 0;        ///< images per update; 0: batch_size x accumulation_steps x replicas
   bool auto_micro_batch = false;       ///< out of memory: compute each batch in twice as many micro-batches
   double label_smoothing = 0;
+  double distill_share = 0.9, distill_temperature = 4;  ///< of the loss, with a teacher
   int64_t patience = 0;            ///< epochs, or evaluations inside them, without improvement; 0: off
   double min_delta = 0;            ///< least change of the metric that counts as improvement
   Pick<EvalMetric> eval_metric{};  ///< auto: the task's first

@@ -7,6 +7,8 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/huber_loss.h>
+#include <ATen/ops/kl_div.h>
+#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/smooth_l1_loss.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -30,6 +32,14 @@ torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor
   constexpr int64_t kIgnoreNothing = -1;
   return at::cross_entropy_loss(logits.to(torch::kFloat32), labels, class_weights, at::Reduction::Sum, kIgnoreNothing,
                                 label_smoothing);
+}
+
+torch::Tensor distillation_sum(const torch::Tensor& logits, const torch::Tensor& teacher, double temperature) {
+  const auto softened = [temperature](const torch::Tensor& outputs) {
+    return at::log_softmax(outputs.to(torch::kFloat32) / temperature, /*dim=*/1);
+  };
+  return temperature * temperature *
+         at::kl_div(softened(logits), softened(teacher), at::Reduction::Sum, /*log_target=*/true);
 }
 
 torch::Tensor binary_cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& targets,

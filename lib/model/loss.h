@@ -45,6 +45,10 @@ torch::Tensor smoothed_classes(const torch::Tensor& labels, int64_t classes, dou
 torch::Tensor classes_bce_sum(const torch::Tensor& logits, const torch::Tensor& wanted,
                               const std::optional<double>& threshold, const torch::Tensor& class_weights = {});
 
+/// Sum over the batch of T^2 KL(teacher || student) of softmax at temperature T: Hinton et al. 2015, "Distilling the
+/// Knowledge in a Neural Network". Both float [B, C], any of them reduced -> float32 []; no gradient for the teacher.
+torch::Tensor distillation_sum(const torch::Tensor& logits, const torch::Tensor& teacher, double temperature);
+
 /// Sum over all elements of |d|, d^2, smooth L1 with beta 1 (d^2 / 2 below 1, |d| - 1/2 above; Girshick 2015), or
 /// Huber's loss with a delta (d^2 / 2 below, delta (|d| - delta / 2) above). differences float32, any shape ->
 /// float32 [].

@@ -91,6 +91,7 @@ int64_t exchange_bytes(const PlanInputs& inputs) {
 
 void add_model_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
   add_line(lines, "weights", inputs.weight_bytes);
+  add_line(lines, "teacher", inputs.teacher_bytes, "whose outputs are learned");
   add_line(lines, "average", inputs.average_bytes, "of the weights");
   add_line(lines, "optimizer", inputs.optimizer_bytes);
   add_line(lines, "gradients", inputs.gradient_bytes);

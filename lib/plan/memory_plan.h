@@ -33,6 +33,7 @@ struct PlanInputs {
   int64_t result_bytes = 0;                  ///< counts and tables of an evaluation
   int64_t weight_bytes = 0;                  ///< parameters and buffers
   int64_t gradient_bytes = 0, optimizer_bytes = 0, average_bytes = 0;
+  int64_t teacher_bytes = 0;        ///< parameters and buffers of a network whose outputs are learned
   int64_t buffer_bytes = 0;         ///< of running statistics and the like, which are part of weight_bytes
   int64_t replicas = 1, ranks = 1;  ///< of the run; this process computes replicas / ranks of them
   bool copies_to_save = false;      ///< checkpoints are written beside training, from a copy in host memory that stays

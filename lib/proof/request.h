@@ -40,10 +40,13 @@ struct Pass {
 
 struct Request {
   model::ModelSpec network;
-  std::string network_digest{};      ///< of the file where the network is one; empty: it is one of ours
-  std::string freeze{};              ///< as --freeze
-  bool trusts_network_file = false;  ///< as --trust-model
-  std::vector<int64_t> input;        ///< shape of one image or clip: {3, 224, 224}
+  std::string network_digest{};              ///< of the file where the network is one; empty: it is one of ours
+  std::string freeze{};                      ///< as --freeze
+  int64_t low_rank = 0;                      ///< as --lora
+  std::vector<model::ModelSpec> teachers{};  ///< see the same images in evaluation mode wherever the network trains
+  std::string teacher_digest{};              ///< likewise
+  bool trusts_network_file = false;          ///< as --trust-model
+  std::vector<int64_t> input;                ///< shape of one image or clip: {3, 224, 224}
   std::string device = "cpu";
   bool deterministic = false;
   bool tf32 = false;
@@ -51,7 +54,7 @@ struct Request {
 };
 
 STOKER_JSON_FIELDS(Pass, trains, images, autocast, channels_last, threads)
-STOKER_JSON_FIELDS(Request, network, network_digest, freeze, trusts_network_file, input, device, deterministic, tf32,
-                   passes)
+STOKER_JSON_FIELDS(Request, network, network_digest, freeze, low_rank, teachers, teacher_digest, trusts_network_file,
+                   input, device, deterministic, tf32, passes)
 
 }  // namespace stoker::proof

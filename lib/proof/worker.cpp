@@ -18,6 +18,7 @@
 #include "engine/device/device.h"
 #include "engine/device/precision.h"
 #include "model/freeze.h"
+#include "model/low_rank.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
 #include "proof/operation/capture.h"
@@ -49,8 +50,14 @@ class Worker {
     device_ = engine::open_device(request_.device);
     torch::manual_seed(1);
     network_ = model::make_model(request_.network);
+    if (request_.low_rank > 0) model::add_low_rank(*network_, request_.low_rank, request_.network.name);
     if (!request_.freeze.empty()) model::freeze(*network_, request_.freeze);
     network_->to(device_);
+    for (const model::ModelSpec& spec : request_.teachers) {
+      teachers_.push_back(model::make_model(spec));
+      teachers_.back()->to(device_);
+      teachers_.back()->eval();
+    }
     require_memory_for_passes();
     // One number of threads after the other: it decides how a library shares the work out.
     std::set<int64_t> thread_counts;
@@ -97,7 +104,10 @@ class Worker {
     if (order_.at("without_onednn").get<bool>()) at::globalContext().setUserEnabledMkldnn(false);
     for (const Pass& pass : request_.passes) {
       if (pass.threads != threads) continue;
-      if (pass.channels_last && !is_channels_last_) model::to_channels_last(*network_);
+      if (pass.channels_last && !is_channels_last_) {
+        model::to_channels_last(*network_);
+        for (const auto& teacher : teachers_) model::to_channels_last(*teacher);
+      }
       is_channels_last_ = is_channels_last_ || pass.channels_last;
       operations.add(
           pass.images, [&](int64_t images) { compute(pass, images); },
@@ -134,7 +144,12 @@ class Worker {
     torch::Tensor outputs;
     {
       const engine::AutocastScope autocast(precision);
-      outputs = network_->forward(noise(pass, images));
+      const torch::Tensor input = noise(pass, images);
+      for (const auto& teacher : teachers_) {
+        const torch::NoGradGuard no_gradients;
+        teacher->forward(input);
+      }
+      outputs = network_->forward(input);
     }
     outputs.backward(torch::ones_like(outputs));
     for (torch::Tensor& parameter : network_->parameters()) parameter.mutable_grad().reset();
@@ -195,6 +210,7 @@ class Worker {
   std::FILE* const out_;
   torch::Device device_ = torch::kCPU;
   std::shared_ptr<model::ImageModel> network_;
+  std::vector<std::shared_ptr<model::ImageModel>> teachers_;
   bool is_channels_last_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include "train/setup/assemble.h"
 #include "train/setup/network_file.h"
 #include "train/setup/resume.h"
+#include "train/setup/teacher.h"
 
 namespace stoker::train {
 namespace {
@@ -64,6 +65,7 @@ Recomputation::Recomputation(const config::CommandLine& line, const RecordedRun&
   checkpoints_.emplace(engine::Checkpoints::Settings{run.path + "/checkpoints"},
                        identity_of(options, prepared_.datasets, learner.started_from));
   feed_ = training_feed(options, prepared_.datasets.train, learner.device);
+  keep_teacher_outputs(options, prepared_.datasets, JoinedRanks(), run.path, /*may_write=*/false, learner);
   plan_ = plan_epoch(options, feed_->loader());
   schedule_.emplace(options.schedule, options.optim.lr, options.train.epochs * plan_.updates(), plan_.updates());
   at_ = start_or_resume(checkpoint, *checkpoints_, learner, feed_->loader(), options.run.override_resume);

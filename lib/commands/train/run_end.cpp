@@ -21,6 +21,7 @@
 #include "observe/report/run_record_files.h"
 #include "proof/standing.h"
 #include "train/setup/assemble.h"
+#include "train/setup/teacher.h"
 
 namespace stoker::train {
 namespace {
@@ -358,6 +359,8 @@ observe::BannerFacts banner_facts(const Context& context, const config::Resoluti
   facts.input = input_text(transform_plan(options, *datasets.train, /*training=*/true).shape);
   facts.parameters = model::parameter_count(*learner.model);
   facts.frozen_parameters = model::frozen_count(*learner.model);
+  facts.lora = options.model.lora;
+  facts.teacher = teacher_text(options);
   facts.batch_size = options.loader.batch_size;
   facts.accumulation = options.train.accumulation_steps;
   facts.replicas = options.train.replicas;

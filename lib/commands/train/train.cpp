@@ -41,6 +41,7 @@
 #include "train/setup/run_directory.h"
 #include "train/setup/run_setup.h"
 #include "train/setup/settings.h"
+#include "train/setup/teacher.h"
 #include "train/work_on_devices.h"
 
 namespace stoker::train {
@@ -360,6 +361,8 @@ engine::FinishEvent TrainingRun::train() {
       {options_, settings_.facts().machine, *settings_.facts().data, prepared_.datasets, *prepared_.task, device,
        training_.telemetry.compute, prepared_.bfloat16_speed, prepared_.other_layout_speed, graphs_ != nullptr},
       given_, settings_.resolution(), memory_, prepared_.budget, console_);
+  keep_teacher_outputs(options_, prepared_.datasets, ranks_, options_.run.run_dir, /*may_write=*/true,
+                       prepared_.learner);
   engine::StepTimer timer(device, train_feed_->loader());
   engine::Updater updater(training_.updater, *prepared_.task, prepared_.learner, &timer, ranks_.group(), graphs_.get());
   engine::Observers observers;

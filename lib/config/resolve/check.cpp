@@ -129,6 +129,17 @@ void check_training(const ResolvedOptions& options, RuleBook& rules) {
                 "nesterov needs momentum above 0: set momentum, or no-nesterov");
   rules.require(options.model.freeze_for.unit != Interval::Unit::seconds,
                 "freeze-for counts epochs or updates, since results must not depend on time: give it as 2e or 500u");
+  const bool thaws = options.model.freeze_for.unit != Interval::Unit::never;
+  rules.require(options.model.lora == 0 || !thaws,
+                "lora keeps weights frozen, which freeze-for lets learn: leave one of them out");
+  rules.require(options.model.lora == 0 || options.run.average_last == 0,
+                "average-last averages weights, of which lora learns factors: leave one of them out, or use model-ema");
+  const TrainOptionsOf<Auto> usual;
+  const bool is_usual = options.train.distill_share == usual.distill_share &&
+                        options.train.distill_temperature == usual.distill_temperature;
+  rules.require(!options.model.teacher.empty() || is_usual, "distill needs a teacher: set teacher RUN");
+  rules.require(options.model.teacher.empty() || options.data.task == TaskKind::multiclass,
+                "teacher gives probabilities of classes: it is for the task multiclass");
   rules.require(!options.model.sync_bn || !options.train.auto_micro_batch,
                 "sync-bn sees whole batches, which auto-micro-batch divides: leave one of them out");
   const bool has_validation = options.data.val_split != kNoValidation;

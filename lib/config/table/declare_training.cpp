@@ -98,6 +98,16 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
           "Epochs or updates, as in 2e or 500u, after which frozen parameters are trained, too; without --freeze all "
           "but the classifier is frozen until then. never: what --freeze names stays frozen. Use 1e to 5e with "
           "pretrained weights and a new classifier.");
+  d.add("lora", o.lora, integer_codec(0, 4096))
+      .value_in_older_runs("0")
+      .help(
+          "Low-rank fine-tuning (LoRA): weights are frozen, and each linear layer of a ViT, Swin or ConvNeXt learns a "
+          "product of this rank beside them, with alpha twice the rank; the classifier learns as usual. Use 4 to 16 "
+          "with init-from where memory is short; 0: off.");
+  d.add("teacher", o.teacher, text_codec("RUN|FILE.ts", true))
+      .help(
+          "Learn from the outputs of this network, too (distillation): the best checkpoint of a run with the same "
+          "classes, or FILE.ts with --trust-model. Use it where a large network is good and a small one is wanted.");
   d.add("bn-momentum", o.bn_momentum, number_codec({0, 1}))
       .value_in_older_runs("0")
       .help(
@@ -395,6 +405,12 @@ void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o, const ScheduleO
           "Raise it where evaluation takes long; use 2000u, 0.25e or 10m in long epochs. By time, best and patience "
           "depend on the clock.")
       .used_while(decides_rates);
+  d.add_parts("distill", {{"ALPHA", o, &Of::distill_share, number_codec({0, 1})},
+                          {"TEMPERATURE", o, &Of::distill_temperature, number_codec({0.1, 100})}})
+      .value_in_older_runs("0.9,4")
+      .help(
+          "With teacher: ALPHA of the loss is KL divergence from its probabilities, both softened by TEMPERATURE (4), "
+          "times its square; the rest is that of the labels. Lower ALPHA where the teacher errs.");
   d.add("eval-metric", o.eval_metric, choice_codec<EvalMetric>(eval_metric_choices()))
       .alias({"monitor"})
       .help(

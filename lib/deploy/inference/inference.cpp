@@ -259,6 +259,11 @@ proof::Request request_of(const config::ResolvedOptions& options, const NetworkU
   }
   const bool thaws = options.model.freeze_for.unit != config::Interval::Unit::never;
   if (!thaws) request.freeze = options.model.freeze;
+  if (!use.training_batches.empty()) {  // else weights are merged
+    request.low_rank = options.model.lora;
+    request.teachers = use.teachers;
+    request.teacher_digest = use.teacher_digest;
+  }
   request.trusts_network_file = model::trusts_network_files();
   request.input = use.input;
   request.device = options.device.device;

@@ -66,6 +66,8 @@ struct NetworkUse {
   std::vector<int64_t> input;                                           ///< shape of one image or clip: {3, 224, 224}
   std::vector<int64_t> training_batches = {}, evaluation_batches = {};  ///< in images
   bool tries_precisions = false;                                        ///< bfloat16 and float32 are compared
+  std::vector<model::ModelSpec> teachers = {};                          ///< see proof::Request
+  std::string teacher_digest = {};
 };
 /// Who proves: see proof::ProverSettings.
 struct ProverPlace {

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "engine/saved/safetensors.h"
+#include "model/low_rank.h"
 
 namespace stoker::engine {
 
@@ -133,7 +134,7 @@ SavedModel load_saved_model(const std::string& path) {
     const std::string file = path + "/" + kPreprocessFile;
     saved.preprocess = core::parse_json(core::read_file(file, kMaxTextBytes), file);
   }
-  saved.weights = read_safetensors(evaluated_weights(path)).tensors;
+  saved.weights = model::merged(read_safetensors(evaluated_weights(path)).tensors);
   return saved;
 }
 

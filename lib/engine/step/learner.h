@@ -15,6 +15,8 @@
 
 namespace stoker::engine {
 
+class Teacher;
+
 inline constexpr const char* kStatistics = "statistics.";
 inline constexpr const char* kStatisticsOfAverage = "statistics_of_average.";
 
@@ -28,7 +30,8 @@ struct Learner {
   std::shared_ptr<model::ImageModel> model;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::GradScaler> scaler;
-  std::unique_ptr<optim::Ema> ema;  ///< null when off
+  std::unique_ptr<optim::Ema> ema;   ///< null when off
+  std::shared_ptr<Teacher> teacher;  ///< whose outputs are learned, too; null: none
   torch::Device device = torch::kCPU;
   StartingWeights started_from;
   /// Running statistics of training, under kStatistics and kStatisticsOfAverage, where others were measured after the

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/memory/activation_arena.h"
+#include "engine/step/teacher.h"
 #include "optim/grad_scaler.h"
 
 namespace stoker::engine {
@@ -23,6 +24,12 @@ data::Batch rows_of(const data::Batch& batch, int64_t begin, int64_t end) {
   return rows;
 }
 
+/// Before the own forward pass: the teacher's activations are gone before those come that the backward pass needs.
+torch::Tensor taught_of(const Teacher& teacher, const data::Batch& batch) {
+  const bool has_kept = teacher.keeps() && batch.targets.defined() && batch.targets.numel() > 0;
+  return has_kept ? batch.targets : teacher.outputs(batch.images);
+}
+
 }  // namespace
 
 PassResult UpdateStep::accumulate_micro_batch(const MicroBatch& micro_batch, StepTimer* timer,
@@ -30,10 +37,13 @@ PassResult UpdateStep::accumulate_micro_batch(const MicroBatch& micro_batch, Ste
   PassResult out;
   {
     const AutocastScope autocast(settings_.precision);
+    const Teacher* const teacher = learner_.teacher.get();
+    const torch::Tensor taught = teacher ? taught_of(*teacher, micro_batch.batch) : torch::Tensor();
     out.outputs = learner_.model->forward(micro_batch.batch.images);
     out.loss_sum = micro_batch.is_mixed() ? task_.mixed_loss_sum(out.outputs, micro_batch.batch, micro_batch.partners,
                                                                  micro_batch.lambda, micro_batch.shares)
                                           : task_.training_loss_sum(out.outputs, micro_batch.batch);
+    if (teacher) out.loss_sum = teacher->loss_sum(out.loss_sum, out.outputs, taught);
   }
   if (timer) timer->done(StepPart::forward);
   if (before_backward) before_backward();
@@ -57,6 +67,9 @@ Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_updat
   const bool is_mixed = mix.lambda < 1;
   data::Batch mixed = batch;
   mixed.images = mixed_images(batch.images, mix);
+  if (learner_.teacher && learner_.teacher->keeps()) {
+    mixed.targets = learner_.teacher->kept(batch);  // of classes, which have no other targets
+  }
   const data::Batch partners = is_mixed ? with_partners_targets(batch) : data::Batch();
   Forward out;
   std::vector<torch::Tensor> outputs;

@@ -16,6 +16,7 @@
 #include "model/architectures.h"
 #include "model/image_model.h"
 #include "model/layers/drop_path.h"
+#include "model/low_rank.h"
 
 namespace stoker::model {
 namespace {
@@ -61,8 +62,8 @@ class ConvNextBlock : public torch::nn::Module {
         "0", torch::nn::Conv2d(torch::nn::Conv2dOptions(channels, channels, 7).padding(3).groups(channels)));
     norm_ =
         block->register_module("2", torch::nn::LayerNorm(torch::nn::LayerNormOptions({channels}).eps(kLayerNormEps)));
-    widen_ = block->register_module("3", torch::nn::Linear(channels, 4 * channels));
-    narrow_ = block->register_module("5", torch::nn::Linear(4 * channels, channels));
+    widen_ = block->register_module("3", AdaptableLinear(channels, 4 * channels));
+    narrow_ = block->register_module("5", AdaptableLinear(4 * channels, channels));
   }
 
   torch::Tensor forward(const torch::Tensor& x) {
@@ -75,7 +76,7 @@ class ConvNextBlock : public torch::nn::Module {
   torch::Tensor layer_scale_;  // [C, 1, 1]
   torch::nn::Conv2d conv_{nullptr};
   torch::nn::LayerNorm norm_{nullptr};
-  torch::nn::Linear widen_{nullptr}, narrow_{nullptr};
+  AdaptableLinear widen_{nullptr}, narrow_{nullptr};
   double drop_path_rate_;
 };
 

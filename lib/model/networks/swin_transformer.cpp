@@ -9,7 +9,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/log2.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/norm.h>
@@ -29,6 +28,7 @@
 #include "model/architectures.h"
 #include "model/image_model.h"
 #include "model/layers/drop_path.h"
+#include "model/low_rank.h"
 
 namespace stoker::model {
 namespace {
@@ -67,8 +67,8 @@ class WindowAttention : public torch::nn::Module {
  public:
   WindowAttention(const SwinShape& shape, int64_t width, int64_t heads, bool is_shifted)
       : heads_(heads), window_(shape.window()), is_shifted_(is_shifted), is_v2_(shape.is_v2) {
-    qkv_ = register_module("qkv", torch::nn::Linear(width, 3 * width));
-    proj_ = register_module("proj", torch::nn::Linear(width, width));
+    qkv_ = register_module("qkv", AdaptableLinear(width, 3 * width));
+    proj_ = register_module("proj", AdaptableLinear(width, width));
     const int64_t places = 2 * window_ - 1;  // one patch as seen from another: that number of rows or columns further
     if (is_v2_) {
       const torch::Tensor line = at::arange(-(window_ - 1), window_, at::kFloat) / (window_ - 1) * 8;
@@ -100,7 +100,7 @@ class WindowAttention : public torch::nn::Module {
     map = rolled(map, down, along).reshape({-1, rows, window_, columns, window_, channels});
     map = map.permute({0, 1, 3, 2, 4, 5}).reshape({-1, area, channels});  // [B * windows, area, C]
 
-    const torch::Tensor qkv = at::linear(map, qkv_->weight, qkv_bias(channels))
+    const torch::Tensor qkv = qkv_->with_bias(map, qkv_bias(channels))
                                   .reshape({-1, area, 3, heads_, channels / heads_})
                                   .permute({2, 0, 3, 1, 4});
     torch::Tensor scores = similarity(qkv[0], qkv[1]) + position_bias();  // [B * windows, heads, area, area]
@@ -159,7 +159,8 @@ class WindowAttention : public torch::nn::Module {
     return mask_;
   }
 
-  torch::nn::Linear qkv_{nullptr}, proj_{nullptr}, bias1_{nullptr}, bias2_{nullptr};
+  AdaptableLinear qkv_{nullptr}, proj_{nullptr};
+  torch::nn::Linear bias1_{nullptr}, bias2_{nullptr};
   torch::Tensor table_, coordinates_, index_, scale_, mask_;
   std::array<int64_t, 4> mask_key_{};
   int64_t heads_, window_;
@@ -175,8 +176,8 @@ class SwinBlock : public torch::nn::Module {
     attention_ = register_module("attn", std::make_shared<WindowAttention>(shape, width, heads, is_shifted));
     norm2_ = register_module("norm2", swin_norm(width));
     const auto mlp = register_module("mlp", std::make_shared<torch::nn::Module>());
-    widen_ = mlp->register_module("0", torch::nn::Linear(width, 4 * width));
-    narrow_ = mlp->register_module("3", torch::nn::Linear(4 * width, width));
+    widen_ = mlp->register_module("0", AdaptableLinear(width, 4 * width));
+    narrow_ = mlp->register_module("3", AdaptableLinear(4 * width, width));
     for (const auto& layer : {widen_, narrow_}) {  // drawn again below, as torchvision does
       torch::nn::init::xavier_uniform_(layer->weight);
       torch::nn::init::normal_(layer->bias, 0, 1e-6);
@@ -197,7 +198,7 @@ class SwinBlock : public torch::nn::Module {
  private:
   torch::nn::LayerNorm norm1_{nullptr}, norm2_{nullptr};
   std::shared_ptr<WindowAttention> attention_;
-  torch::nn::Linear widen_{nullptr}, narrow_{nullptr};
+  AdaptableLinear widen_{nullptr}, narrow_{nullptr};
   bool is_v2_;
   double drop_path_rate_;
 };
@@ -207,7 +208,7 @@ class PatchMerging : public torch::nn::Module {
  public:
   PatchMerging(int64_t width, bool is_v2) : is_v2_(is_v2) {
     reduction_ =
-        register_module("reduction", torch::nn::Linear(torch::nn::LinearOptions(4 * width, 2 * width).bias(false)));
+        register_module("reduction", AdaptableLinear(torch::nn::LinearOptions(4 * width, 2 * width).bias(false)));
     norm_ = register_module("norm", swin_norm(is_v2 ? 2 * width : 4 * width));
   }
 
@@ -221,7 +222,7 @@ class PatchMerging : public torch::nn::Module {
   }
 
  private:
-  torch::nn::Linear reduction_{nullptr};
+  AdaptableLinear reduction_{nullptr};
   torch::nn::LayerNorm norm_{nullptr};
   bool is_v2_;
 };

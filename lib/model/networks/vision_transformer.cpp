@@ -4,7 +4,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/linear.h>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
@@ -19,6 +18,7 @@
 #include "model/image_model.h"
 #include "model/layers/attention.h"
 #include "model/layers/drop_path.h"
+#include "model/low_rank.h"
 
 namespace stoker::model {
 namespace {
@@ -39,12 +39,12 @@ torch::nn::LayerNorm vit_norm(int64_t width) {
 }
 
 /// Every token looks at every token. x [B, S, E] -> [B, S, E]. Names as torch.nn.MultiheadAttention.
-class SelfAttention : public torch::nn::Module {
+class SelfAttention : public torch::nn::Module, public LowRankLayer {
  public:
   SelfAttention(int64_t width, int64_t heads) : heads_(heads) {
     in_weight_ = register_parameter("in_proj_weight", torch::empty({3 * width, width}));
     in_bias_ = register_parameter("in_proj_bias", torch::zeros({3 * width}));
-    out_ = register_module("out_proj", torch::nn::Linear(width, width));
+    out_ = register_module("out_proj", AdaptableLinear(width, width));
     torch::nn::init::xavier_uniform_(in_weight_);
     torch::nn::init::zeros_(out_->bias);
   }
@@ -52,16 +52,19 @@ class SelfAttention : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) {
     const int64_t tokens = x.size(1), width = x.size(2);
     // -1 for the batch: what is recorded for export then holds for any number of images.
-    const torch::Tensor qkv = at::linear(x, in_weight_, in_bias_)
+    const torch::Tensor qkv = low_rank_.apply(x, in_weight_, in_bias_, is_training())
                                   .reshape({-1, tokens, 3, heads_, width / heads_})
                                   .permute({2, 0, 3, 1, 4});  // [3, B, heads, S, E / heads]
     const torch::Tensor mixed = attend(qkv[0], qkv[1], qkv[2]);
     return out_(mixed.transpose(1, 2).reshape({-1, tokens, width}));
   }
 
+  void add_low_rank(int64_t rank) override { low_rank_.add_to(*this, "in_proj_", in_weight_, rank); }
+
  private:
   torch::Tensor in_weight_, in_bias_;  // [3E, E], [3E]
-  torch::nn::Linear out_{nullptr};
+  LowRank low_rank_;
+  AdaptableLinear out_{nullptr};
   int64_t heads_;
 };
 
@@ -73,8 +76,8 @@ class VitBlock : public torch::nn::Module {
     attention_ = register_module("self_attention", std::make_shared<SelfAttention>(shape.width, shape.heads));
     norm2_ = register_module("ln_2", vit_norm(shape.width));
     const auto mlp = register_module("mlp", std::make_shared<torch::nn::Module>());
-    widen_ = mlp->register_module("0", torch::nn::Linear(shape.width, shape.mlp_width));
-    narrow_ = mlp->register_module("3", torch::nn::Linear(shape.mlp_width, shape.width));
+    widen_ = mlp->register_module("0", AdaptableLinear(shape.width, shape.mlp_width));
+    narrow_ = mlp->register_module("3", AdaptableLinear(shape.mlp_width, shape.width));
     for (const auto& layer : {widen_, narrow_}) {
       torch::nn::init::xavier_uniform_(layer->weight);
       torch::nn::init::normal_(layer->bias, 0, 1e-6);
@@ -89,7 +92,7 @@ class VitBlock : public torch::nn::Module {
  private:
   torch::nn::LayerNorm norm1_{nullptr}, norm2_{nullptr};
   std::shared_ptr<SelfAttention> attention_;
-  torch::nn::Linear widen_{nullptr}, narrow_{nullptr};
+  AdaptableLinear widen_{nullptr}, narrow_{nullptr};
   double drop_path_rate_;
 };
 

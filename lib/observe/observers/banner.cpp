@@ -17,10 +17,17 @@ namespace {
 
 std::vector<std::string> model_lines(const BannerFacts& facts) {
   std::string text = format("model     {}, {} parameters", facts.model, count_text(facts.parameters));
-  if (facts.frozen_parameters > 0) text += format(", {} of them frozen", count_text(facts.frozen_parameters));
+  const int64_t learning = facts.parameters - facts.frozen_parameters;
+  if (facts.lora > 0) {
+    text += format(", {} of them learn (LoRA of rank {})", count_text(learning), facts.lora);
+  } else if (facts.frozen_parameters > 0) {
+    text += format(", {} of them frozen", count_text(facts.frozen_parameters));
+  }
   if (!facts.input.empty()) text += format(", input {}", facts.input);
-  if (facts.weights.empty()) return {text};
-  return {text, "          starts from the weights of " + facts.weights};
+  std::vector<std::string> lines = {text};
+  if (!facts.weights.empty()) lines.push_back("          starts from the weights of " + facts.weights);
+  if (!facts.teacher.empty()) lines.push_back("          learns from " + facts.teacher);
+  return lines;
 }
 
 std::vector<std::string> batch_lines(const BannerFacts& facts) {

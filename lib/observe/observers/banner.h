@@ -29,6 +29,8 @@ struct BannerFacts {
   std::string compute;  ///< "2.4 GFLOP an image ..."; "": not known
   int64_t parameters = 0;
   int64_t frozen_parameters = 0;
+  int64_t lora = 0;     ///< rank; 0: none
+  std::string teacher;  ///< "runs/large, resnet50: 0.9 of the loss, temperature 4"; "": none
   int64_t batch_size = 0, accumulation = 1, replicas = 1, ranks = 1, updates_per_epoch = 0, epochs = 0,
           total_updates = 0;          ///< as far as a limit lets it come
   int64_t max_updates = 0;            ///< the limit; 0: none

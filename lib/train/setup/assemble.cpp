@@ -16,10 +16,12 @@
 #include "model/buffers.h"
 #include "model/freeze.h"
 #include "model/layers/batch_norm.h"
+#include "model/low_rank.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
 #include "train/setup/network_file.h"
 #include "train/setup/run_directory.h"
+#include "train/setup/teacher.h"
 #include "weights/load/pretrained.h"
 #include "weights/names/known_weights.h"
 
@@ -127,6 +129,7 @@ void set_up_norms(const model::ImageModel& model, const config::ResolvedModelOpt
 /// Freezes parameters, and marks stages that are recomputed in the backward pass.
 void prepare_to_learn(model::ImageModel& model, const config::ResolvedModelOptions& options) {
   const bool takes_backbone = options.freeze.empty() && options.freeze_for.unit != config::Interval::Unit::never;
+  if (options.lora > 0) model::add_low_rank(model, options.lora, options.model);
   takes_backbone ? model::freeze_backbone(model) : model::freeze(model, options.freeze);
   set_up_norms(model, options);
   if (options.grad_checkpointing) model.set_stage_runner(engine::run_and_recompute);
@@ -236,6 +239,7 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
   require_one_copy_of_network(options);
   engine::Learner learner;
   learner.device = device;
+  learner.teacher = open_teacher(options, device, classes);  // before the seed of the own network is set
   learner.model = build_model(options, device);
   if (device.is_cpu()) refuse_training_beyond_memory(options, *learner.model);
   if (!options.model.init_from.empty() && !resumes) {

@@ -74,6 +74,11 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions&
                                                   std::shared_ptr<const data::Source> source, torch::Device device,
                                                   const engine::RankShare& share = {}, bool is_repeated = false);
 
+/// The training samples in their own order, as training transforms them, in its batches; by rank as above.
+std::unique_ptr<data::DeviceFeed> ordered_feed(const config::ResolvedOptions& options,
+                                               std::shared_ptr<const data::Source> source, torch::Device device,
+                                               const engine::RankShare& share = {});
+
 engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader);
 /// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.
 /// Checkpoints that stay, in updates.

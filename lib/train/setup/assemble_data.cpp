@@ -200,16 +200,34 @@ std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& o
   return std::make_unique<data::DeviceFeed>(std::move(loader), settings);
 }
 
+namespace {
+
+data::LoaderSettings ordered_settings(const config::ResolvedOptions& options, const data::Source& source,
+                                      int64_t batch_size, const engine::RankShare& share) {
+  data::LoaderSettings settings = loader_settings(options, torch::Device(options.device.device));
+  settings.batch_size = batch_size;
+  if (share.count == 1) return settings;
+  const int64_t batches = (source.size() - 1) / batch_size + 1;
+  settings.own_batches.emplace();
+  for (int64_t batch = share.rank; batch < batches; batch += share.count) settings.own_batches->push_back(batch);
+  return settings;
+}
+
+}  // namespace
+
+std::unique_ptr<data::DeviceFeed> ordered_feed(const config::ResolvedOptions& options,
+                                               std::shared_ptr<const data::Source> source, torch::Device device,
+                                               const engine::RankShare& share) {
+  const data::LoaderSettings settings = ordered_settings(options, *source, options.loader.batch_size, share);
+  const data::TransformPlan plan = transform_plan(options, *source, /*training=*/true);
+  auto loader = std::make_shared<data::Loader>(std::move(source), plan, settings);
+  return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
+}
+
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
                                                   std::shared_ptr<const data::Source> source, torch::Device device,
                                                   const engine::RankShare& share, bool is_repeated) {
-  data::LoaderSettings settings = loader_settings(options, torch::Device(options.device.device));
-  settings.batch_size = options.loader.val_batch_size;
-  if (share.count > 1) {
-    const int64_t batches = (source->size() - 1) / settings.batch_size + 1;
-    settings.own_batches.emplace();
-    for (int64_t batch = share.rank; batch < batches; batch += share.count) settings.own_batches->push_back(batch);
-  }
+  data::LoaderSettings settings = ordered_settings(options, *source, options.loader.val_batch_size, share);
   const data::TransformPlan plan = transform_plan(options, *source, /*training=*/false);
   data::FeedSettings feed = feed_settings(options, device);
   if (is_repeated) feed.resident = resident_pixels(options, *source, plan, device);

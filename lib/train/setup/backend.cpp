@@ -5,6 +5,7 @@
 
 #include "train/setup/assemble.h"
 #include "train/setup/plan_run.h"
+#include "train/setup/teacher.h"
 
 namespace stoker::train {
 namespace {
@@ -38,6 +39,7 @@ NetworkUse training_use(const Settings& settings, const data::Datasets& datasets
   constexpr int64_t kFewImages = 4;
   use.training_batches.push_back(kFewImages);
   use.evaluation_batches.push_back(1);
+  add_teacher(options, use);
   return use;
 }
 
@@ -56,6 +58,7 @@ NetworkUse benchmark_use(const config::ResolvedOptions& options, std::vector<int
   NetworkUse use;
   use.input = std::move(input);
   use.training_batches = {options.loader.batch_size};
+  add_teacher(options, use);
   return use;
 }
 

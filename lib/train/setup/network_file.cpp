@@ -14,6 +14,7 @@
 #include "model/script/network_library.h"
 #include "proof/standing.h"
 #include "train/setup/assemble.h"
+#include "train/setup/teacher.h"
 
 namespace stoker::train {
 namespace {
@@ -120,6 +121,7 @@ engine::RunIdentity known_identity(const config::ResolvedOptions& options, const
   engine::RunIdentity identity;
   identity.training_options = config::training_relevant_values(options);
   identify_network_file(options, identity);
+  identify_teacher(options, identity);
   identity.data_fingerprint = datasets.train->fingerprint() + "+";
   if (datasets.has_validation) identity.data_fingerprint += datasets.val->fingerprint();
   return identity;

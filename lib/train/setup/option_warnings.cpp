@@ -116,6 +116,10 @@ std::vector<std::string> lint_options(const config::Configuration& given, const 
       warnings.push_back(format("--{} is for spectrograms, but the data are images", given.table.row_of(*masks).name));
     }
   }
+  if (options.model.lora > 0 && options.model.init_from.empty()) {
+    warnings.push_back(
+        "--lora keeps weights as they begin, which is at random: --pretrained or --init-from names others");
+  }
   if (options.loader.batch_size > facts.train_images) {
     warnings.push_back(format("--batch-size {} is more than the {} training samples: each update uses all of them",
                               options.loader.batch_size, facts.train_images));

@@ -15,9 +15,11 @@
 #include "engine/memory/activation_arena.h"
 #include "engine/probe/memory_probe.h"
 #include "engine/step/state_snapshot.h"
+#include "engine/step/teacher.h"
 #include "proof/standing.h"
 #include "train/setup/assemble.h"
 #include "train/setup/loader_tuning.h"
+#include "train/setup/teacher.h"
 
 namespace stoker::train {
 namespace {
@@ -79,6 +81,8 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   inputs.optimizer_bytes =
       std::llround(static_cast<double>(inputs.gradient_bytes) * optimizer_copies(options.optim, *parts.learner.model));
   inputs.average_bytes = parts.learner.ema ? inputs.weight_bytes : 0;
+  inputs.teacher_bytes = parts.learner.teacher ? parts.learner.teacher->bytes() : 0;
+  (inputs.on_cpu() ? inputs.data_bytes : inputs.teacher_bytes) += kept_output_bytes(options, train);
   inputs.copies_to_save = options.run.async_save;
   inputs.largest_tensor_bytes = largest_tensor_bytes(*parts.learner.model);
   inputs.buffer_bytes = buffer_bytes(*parts.learner.model);
@@ -184,7 +188,7 @@ plan::PlanInputs measure_plan(const PlanParts& parts) {
   plan::PlanInputs inputs = known_sizes(parts);
   const int64_t resident_before = settled_resident_bytes();
   const auto finish = [&](int64_t resident) {
-    const int64_t on_host = inputs.on_cpu() ? inputs.weight_bytes + inputs.average_bytes : 0;
+    const int64_t on_host = inputs.on_cpu() ? inputs.weight_bytes + inputs.average_bytes + inputs.teacher_bytes : 0;
     inputs.program_bytes = std::max<int64_t>(0, resident - parts.data_bytes - on_host);
     inputs.highest_so_far_bytes = core::read_process_memory().peak_resident_bytes;
     return inputs;

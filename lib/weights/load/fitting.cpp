@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "model/low_rank.h"
 
 namespace stoker::weights {
 namespace {
@@ -156,10 +157,25 @@ class Fitting {
   }
 
   torch::Tensor read(const NamePlan::Source& source) {
-    if (source.theirs.size() == 1) return reader_.read(source.theirs[0]);
+    if (source.theirs.size() == 1) return with_low_rank(source.ours, reader_.read(source.theirs[0]));
     std::vector<torch::Tensor> parts;
     for (const size_t place : source.theirs) parts.push_back(reader_.read(place));
     return at::cat(parts, 0);
+  }
+
+  /// Merged, where a run with --lora wrote them.
+  torch::Tensor with_low_rank(const std::string& name, const torch::Tensor& weight) {
+    if (!core::ends_with(name, "weight")) return weight;
+    const std::string prefix = name.substr(0, name.size() - std::string("weight").size());
+    const auto first = sources_.find(prefix + "lora_A"), second = sources_.find(prefix + "lora_B");
+    if (first == sources_.end() || second == sources_.end()) return weight;
+    const auto entry = [&](const NamePlan::Source& of) { return NamedTensor{of.ours, reader_.read(of.theirs[0])}; };
+    const std::vector<NamedTensor> whole =
+        model::merged({{name, weight}, entry(*first->second), entry(*second->second)});
+    if (whole.size() != 1) return weight;
+    sources_.erase(first);
+    sources_.erase(second);
+    return whole[0].tensor;
   }
 
   /// Rows of classes that the file has by name; the others keep what the network has. Outputs that are not one for each
