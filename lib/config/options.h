@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -73,6 +74,19 @@ struct ImageSize {
 inline std::string image_size_text(const ImageSize& size) {
   return std::to_string(size.height) + (size.is_square() ? "" : "," + std::to_string(size.width));
 }
+
+/// Excerpts of sounds as log-mel spectrograms: the names and formulas of torchaudio's MelSpectrogram.
+struct SoundOptions {
+  int64_t sample_rate = 16'000;     ///< Hz
+  int64_t n_fft = 400;              ///< samples of a window
+  std::optional<int64_t> hop = {};  ///< samples from one window to the next; nothing: half of n_fft
+  int64_t mels = 128;
+  double seconds = 1;  ///< of an excerpt
+
+  int64_t hop_length() const { return hop.value_or(n_fft / 2); }
+  int64_t samples() const { return std::max<int64_t>(1, std::llround(seconds * static_cast<double>(sample_rate))); }
+  int64_t frames() const { return 1 + samples() / hop_length(); }
+};
 
 /// The value of --init-from for the usual weights of the network that is trained.
 inline constexpr const char* kDefaultWeights = "default";
@@ -171,6 +185,7 @@ struct DataOptionsOf {
   std::string csv_path = "path";  ///< csv: column with the path of the image
   std::string csv_label;          ///< csv: column with the label, or columns to learn; empty: label, or all others
   CsvDelimiter csv_delimiter = CsvDelimiter::automatic;
+  SoundOptions sound;                ///< sounds alone
   std::string stage_dir;             ///< copies of files are read from here; empty: none are made
   double val_fraction = 0;           ///< > 0: held out from train_split by a hash of the path
   bool stratify = false;             ///< val_fraction holds for each class by itself

@@ -25,6 +25,7 @@ enum class RngPurpose : uint32_t {
   clip_frames = 7,
   network = 8,
   bootstrap = 9,
+  excerpt = 10,
   rotate90 = 16,
   rotation = 17,
   rand_augment = 18,

@@ -49,7 +49,7 @@ void refuse_numbers(const Source& source, const config::DataOptions& options) {
   throw core::Error(
       core::ErrorKind::config,
       core::format("shards hold images, but {} holds numbers of a fixed size", core::printable(options.data_dir)),
-      "train on the HDF5 files: every sample is one read there as well");
+      "train on the files themselves: every sample is one read there as well");
 }
 
 /// Every report and every checkpoint writes the names of classes as UTF-8.
@@ -260,6 +260,11 @@ std::string clips_note(const config::DataOptions& options) {
                                                  frames, options.frame_stride);
 }
 
+std::string sounds_note(const config::SoundOptions& sound) {
+  return core::format("sounds: {} s of each as a log-mel spectrogram of {} x {}, {} Hz, windows of {} every {} samples",
+                      sound.seconds, sound.mels, sound.frames(), sound.sample_rate, sound.n_fft, sound.hop_length());
+}
+
 void require_same_views(const Source& train, const Source& val) {
   if (train.fixed_shape().views == val.fixed_shape().views) return;
   const bool train_has = train.fixed_shape().views > 1;
@@ -282,6 +287,7 @@ Datasets scanned_datasets(const config::DataOptions& options) {
     datasets.notes.push_back(clips_note(options) +
                              (pairs ? "; each frame in high and in low quality, from the folders hq and lq" : ""));
   }
+  if (datasets.train->excerpts() != nullptr) datasets.notes.push_back(sounds_note(options.sound));
   if (holds_out(options)) {
     hold_out_val(*layout, options, datasets);
     return datasets;

@@ -55,9 +55,11 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
                                             DataOf owner = DataOf::others);
 
 /// Loose images of a folder (recursively) or one file, without labels, for prediction. Throws core::Error{no_input}.
-std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
+std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks,
+                                                const config::SoundOptions& sound = {});
 /// Several of them, each of which may be a pattern of glob(3) where no file is called so. Names are paths as given.
-std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks);
+std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks,
+                                                const config::SoundOptions& sound = {});
 
 /// Loose videos for prediction: each folder with images is one, whose frames are chosen by `options`. Throws
 /// core::Error{no_input}.

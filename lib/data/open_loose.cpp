@@ -19,7 +19,8 @@ constexpr int64_t kNoLabel = -1;
 
 }  // namespace
 
-std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks) {
+std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks,
+                                                const config::SoundOptions& sound) {
   if (!is_directory(path)) {
     FileList files("");
     files.add(path, kNoLabel, stamp_of(path));
@@ -28,18 +29,18 @@ std::shared_ptr<const Source> open_loose_images(const std::string& path, bool fo
       throw core::Error(core::ErrorKind::no_input, core::format("{} {}", core::printable(path), cause),
                         "give an image or a folder of images");
     }
-    return make_file_source(std::move(files), {});
+    return make_file_source(std::move(files), {}, sound);
   }
   ScanNotes ignored;
   FileList files(path);
   TreeWalker walker(follow_symlinks, ignored);
   walker.claim_with_ancestors(path);
-  walker.visit_images(
-      path, "", [&](const std::string& relative, const FileStamp& stamp) { files.add(relative, kNoLabel, stamp); });
+  const auto add = [&](const std::string& relative, const FileStamp& stamp) { files.add(relative, kNoLabel, stamp); };
+  walker.visit_files(path, "", add, add);
   if (files.size() == 0) {
     throw core::Error(core::ErrorKind::no_input, core::format("{} has no images", core::printable(path)), kImagesRead);
   }
-  return make_file_source(std::move(files), {});
+  return make_file_source(std::move(files), {}, sound);
 }
 
 namespace {
@@ -57,7 +58,8 @@ std::vector<std::string> matching(const std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks) {
+std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks,
+                                                const config::SoundOptions& sound) {
   FileList files("");
   ScanNotes ignored;
   std::string first_missing;
@@ -74,9 +76,10 @@ std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& 
       TreeWalker walker(follow_symlinks, ignored);
       walker.claim_with_ancestors(path);
       const std::string prefix = path.back() == '/' ? path : path + "/";
-      walker.visit_images(path, "", [&](const std::string& relative, const FileStamp& stamp) {
+      const auto add = [&](const std::string& relative, const FileStamp& stamp) {
         files.add(prefix + relative, kNoLabel, stamp);
-      });
+      };
+      walker.visit_files(path, "", add, add);
       if (files.size() > before) continue;
       files.add(path, kNoLabel, stamp_of(path));
       if (missing++ == 0) first_missing = path;
@@ -89,7 +92,7 @@ std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& 
     throw core::Error(core::ErrorKind::no_input, core::format("{} {}", core::printable(first_missing), cause),
                       "give images or folders of images: JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000");
   }
-  return make_file_source(std::move(files), {});
+  return make_file_source(std::move(files), {}, sound);
 }
 
 std::shared_ptr<const Source> open_loose_videos(const std::string& path, const config::DataOptions& options) {

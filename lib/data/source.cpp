@@ -57,6 +57,8 @@ SourceMemory ForwardingSource::memory() const { return behind_->memory(); }
 const FrameSource* ForwardingSource::frames() const { return behind_->frames() == nullptr ? nullptr : this; }
 const StoredSamples* ForwardingSource::stored() const { return behind_->stored() == nullptr ? nullptr : this; }
 
+const ExcerptSource* ForwardingSource::excerpts() const { return behind_->excerpts() == nullptr ? nullptr : this; }
+
 int64_t ForwardingSource::frame_count(int64_t index) const {
   return behind_->frames()->frame_count(index_behind(index));
 }
@@ -84,5 +86,10 @@ std::string ForwardingSource::read_head(int64_t index, int64_t bytes, std::vecto
 }
 
 std::vector<int64_t> ForwardingSource::run_ends() const { return behind_->stored()->run_ends(); }
+
+std::string ForwardingSource::read_excerpt(int64_t index, double position, std::vector<uint8_t>& buffer,
+                                           SampleContent& content) const {
+  return behind_->excerpts()->read_excerpt(index_behind(index), position, buffer, content);
+}
 
 }  // namespace stoker::data

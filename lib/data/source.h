@@ -145,6 +145,18 @@ class StoredSamples {
   ~StoredSamples() = default;
 };
 
+/// Facet of a source whose samples are excerpts of something longer, such as a sound.
+class ExcerptSource {
+ public:
+  /// As Source::read(), of the excerpt at `position` in [0, 1] among all: 0 is the first. Source::read() gives the one
+  /// in the middle.
+  virtual std::string read_excerpt(int64_t index, double position, std::vector<uint8_t>& buffer,
+                                   SampleContent& content) const = 0;
+
+ protected:
+  ~ExcerptSource() = default;
+};
+
 /// See the contract above. All methods are pure, so that a source in front of another one cannot forget one.
 class Source {
  public:
@@ -171,6 +183,8 @@ class Source {
   virtual const FrameSource* frames() const = 0;
   /// Null where nothing is known about the storage: samples are in memory.
   virtual const StoredSamples* stored() const = 0;
+  /// Null where samples are whole.
+  virtual const ExcerptSource* excerpts() const = 0;
 
   const std::vector<std::string>& class_names() const { return class_names_; }
   int64_t num_classes() const { return static_cast<int64_t>(class_names_.size()); }
@@ -223,6 +237,7 @@ class LeafSource : public Source {
   SourceMemory memory() const override { return {}; }
   const FrameSource* frames() const override { return nullptr; }
   const StoredSamples* stored() const override { return nullptr; }
+  const ExcerptSource* excerpts() const override { return nullptr; }
 };
 
 // The fingerprint of a list of image files: a digest over classes, names, sizes and labels in order. Loose
@@ -258,7 +273,7 @@ class ListFingerprint {
 /// Forwards every method, those of the facets as well, to the source behind it; it has the facets that this one has.
 /// A class that derives from it overrides what it changes and nothing else. What it changes of the samples must show in
 /// fingerprint_, which is that of the source behind until the constructor of the derived class sets another.
-class ForwardingSource : public Source, protected FrameSource, protected StoredSamples {
+class ForwardingSource : public Source, protected FrameSource, protected StoredSamples, protected ExcerptSource {
  public:
   int64_t size() const override;
   int64_t label(int64_t index) const override;
@@ -271,6 +286,7 @@ class ForwardingSource : public Source, protected FrameSource, protected StoredS
   SourceMemory memory() const override;
   const FrameSource* frames() const override;
   const StoredSamples* stored() const override;
+  const ExcerptSource* excerpts() const override;
 
  protected:
   explicit ForwardingSource(std::shared_ptr<const Source> behind);
@@ -289,6 +305,8 @@ class ForwardingSource : public Source, protected FrameSource, protected StoredS
   std::string read_head(int64_t index, int64_t bytes, std::vector<uint8_t>& buffer,
                         SampleContent& content) const override;
   std::vector<int64_t> run_ends() const override;
+  std::string read_excerpt(int64_t index, double position, std::vector<uint8_t>& buffer,
+                           SampleContent& content) const override;
 
  private:
   const std::shared_ptr<const Source> behind_;

@@ -18,7 +18,7 @@ namespace {
 
 /// Writes down what it is asked. Each answer differs from what a source without a say would answer, and from that of
 /// any other index. Sample i has i + 2 frames.
-class RecordingSource : public Source, private FrameSource, private StoredSamples {
+class RecordingSource : public Source, private FrameSource, private StoredSamples, private ExcerptSource {
  public:
   explicit RecordingSource(int64_t size) : size_(size) {
     class_names_ = {"a", "b"};
@@ -47,6 +47,7 @@ class RecordingSource : public Source, private FrameSource, private StoredSample
   SourceMemory memory() const override { return {1000 * size_, 77}; }
   const FrameSource* frames() const override { return this; }
   const StoredSamples* stored() const override { return this; }
+  const ExcerptSource* excerpts() const override { return this; }
 
   int64_t frame_count(int64_t index) const override { return note("frame_count", index), index + 2; }
   std::string frame_name(int64_t index, int64_t frame) const override {
@@ -65,6 +66,10 @@ class RecordingSource : public Source, private FrameSource, private StoredSample
     return note(core::format("read_head of {}", bytes), index), give(index, buffer, content);
   }
   std::vector<int64_t> run_ends() const override { return {2, size_}; }
+  std::string read_excerpt(int64_t index, double position, std::vector<uint8_t>& buffer,
+                           SampleContent& content) const override {
+    return note(core::format("read_excerpt at {}", position), index), give(index, buffer, content);
+  }
 
   mutable std::map<std::string, std::vector<int64_t>> asked;  ///< by method: the indices
 

@@ -127,8 +127,9 @@ std::shared_ptr<const data::Source> open_inputs(const std::vector<std::string>& 
     return data::open_labelled(options, folder.empty() ? "." : folder.string(), shard_split(first), trained);
   }
   if (options.dataset != config::DatasetType::clips) {
-    return paths.size() == 1 && data::is_directory(first) ? data::open_loose_images(first, options.follow_symlinks)
-                                                          : data::open_loose_images(paths, options.follow_symlinks);
+    return paths.size() == 1 && data::is_directory(first)
+               ? data::open_loose_images(first, options.follow_symlinks, options.sound)
+               : data::open_loose_images(paths, options.follow_symlinks, options.sound);
   }
   if (paths.size() == 1) return data::open_loose_videos(first, options);
   throw Error(ErrorKind::usage, "the network takes clips: several inputs cannot be predicted at once",

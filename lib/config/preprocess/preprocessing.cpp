@@ -38,6 +38,7 @@ Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::
   record.crop_pct = options.augment.crop_pct;
   record.interpolation = options.augment.interpolation;
   if (!record.taken_as_is) record.input_range = data.input_range;
+  if (fixed.are_sounds) record.sound = data.sound;
   record.mean = data.mean;
   record.std = data.std;
   record.temperature = options.task.temperature;
@@ -185,6 +186,14 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
   }
   setter.set(options.data.frame_sampling, (record.frame_sampling == FrameSampling::uniform ? "uniform," : "stride,") +
                                               std::to_string(record.frame_stride));
+  if (record.sound) {
+    const SoundOptions& sound = *record.sound;
+    setter.set_size(options.data.sound.sample_rate, std::to_string(sound.sample_rate));
+    setter.set_size(options.data.sound.n_fft, std::to_string(sound.n_fft));
+    setter.set_size(options.data.sound.hop, std::to_string(sound.hop_length()));
+    setter.set_size(options.data.sound.mels, std::to_string(sound.mels));
+    setter.set_size(options.data.sound.seconds, number_text(sound.seconds));
+  }
   setter.set_choice(options.augment.eval_crop, crops(), record.crop);
   setter.set(options.augment.crop_pct, number_text(record.crop_pct));
   setter.set_choice(options.augment.interpolation, filters(), record.interpolation);
@@ -275,6 +284,34 @@ class Reader {
   const std::string& path_;
 };
 
+/// What torchaudio calls them: MelSpectrogram(sample_rate, n_fft, hop_length=..., n_mels=...), AmplitudeToDB().
+Json sound_json(const SoundOptions& sound) {
+  return {{"sample_rate", sound.sample_rate},
+          {"n_fft", sound.n_fft},
+          {"hop_length", sound.hop_length()},
+          {"n_mels", sound.mels},
+          {"seconds", sound.seconds},
+          {"mel_scale", "htk"},
+          {"amin", 1e-10}};
+}
+
+void read_sound_options(const Json& json, const Reader& reader, Preprocessing& record) {
+  SoundOptions sound;
+  sound.sample_rate = reader.positive(json, "sample_rate");
+  sound.n_fft = reader.positive(json, "n_fft");
+  sound.hop = reader.positive(json, "hop_length");
+  sound.mels = reader.positive(json, "n_mels");
+  json.at("seconds").get_to(sound.seconds);
+  if (!(sound.seconds > 0 && sound.seconds <= 3600)) reader.refuse(core::format("seconds is {}", sound.seconds));
+  const Json expected = sound_json(sound);
+  for (const char* const key : {"mel_scale", "amin"}) reader.expect(json, key, expected.at(key));
+  if (record.height != sound.mels || record.width != sound.frames() || record.channels != 1 ||
+      record.element != "float32") {
+    reader.refuse("the sounds have another shape than the samples");
+  }
+  record.sound = sound;
+}
+
 void read_input(const Json& json, const Reader& reader, Preprocessing& record) {
   record.height = reader.positive(json, "height");
   record.width = reader.positive(json, "width");
@@ -283,6 +320,7 @@ void read_input(const Json& json, const Reader& reader, Preprocessing& record) {
   json.at("taken_as_is").get_to(record.taken_as_is);
   record.element =
       reader.choice<std::string>(json, "type", {{"uint8", "uint8"}, {"float16", "float16"}, {"float32", "float32"}});
+  if (json.contains("sound")) read_sound_options(json.at("sound"), reader, record);
   if (json.contains("views")) record.views = reader.positive(json, "views");
   if (record.views > 2) reader.refuse(core::format("views is {}", record.views));
   if (!json.contains("frames")) return;
@@ -390,6 +428,7 @@ Json to_json(const Preprocessing& record) {
     input["frame_sampling"] = record.frame_sampling == FrameSampling::uniform ? "uniform" : "stride";
     input["frame_stride"] = record.frame_stride;
   }
+  if (record.sound) input["sound"] = sound_json(*record.sound);
   Json resize = resize_json(record);
   resize["filter"] = choice_name(filters(), record.interpolation);
   resize["antialias"] = true;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,9 @@ struct Preprocessing {
   Interpolation interpolation = Interpolation::bilinear;
   double crop_pct = 1;  ///< share of the resized short side that the centre crop keeps
 
-  std::vector<double> input_range;  ///< of images with more than 8 bits: the numbers of black and white; empty: all
-  std::vector<double> mean, std;    ///< per channel; of bytes divided by 255, of floats as they are
+  std::vector<double> input_range;    ///< of images with more than 8 bits: the numbers of black and white; empty: all
+  std::optional<SoundOptions> sound;  ///< samples are made of sounds
+  std::vector<double> mean, std;      ///< per channel; of bytes divided by 255, of floats as they are
 
   // The meaning of the outputs: softmax or sigmoid of output / temperature, or output * scale + mean.
   double temperature = 1;
@@ -53,6 +55,7 @@ struct FixedSamples {
   int64_t frames = 0, height = 0, width = 0, channels = 0;
   std::string element = "uint8";
   int64_t views = 1;
+  bool are_sounds = false;
 };
 
 Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::string> names,

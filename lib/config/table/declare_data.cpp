@@ -26,6 +26,31 @@ Codec<double> fraction_codec() {
   return codec;
 }
 
+void declare_sound(Declaration& d, SoundOptions& o) {
+  d.add("sample-rate", o.sample_rate, integer_codec(100, 384'000))
+      .value_in_older_runs("16000")
+      .unit("Hz")
+      .help("Sounds: resampled to this. Raise it where high pitches matter.");
+  d.add("n-fft", o.n_fft, integer_codec(2, 1 << 16))
+      .value_in_older_runs("400")
+      .unit("samples")
+      .help("Sounds: window of the Fourier transform. Raise it for finer pitch, lower it for finer time.");
+  d.add("hop", o.hop, integer_codec(1, 1 << 20))
+      .value_in_older_runs("auto")
+      .unit("samples")
+      .help("Sounds: from one window to the next; auto is half of n-fft. Raise it for smaller spectrograms.");
+  d.add("mels", o.mels, integer_codec(1, 4096))
+      .value_in_older_runs("128")
+      .unit("bands")
+      .help("Sounds: height of the log-mel spectrogram. Lower it with n-fft: bands between two frequencies are empty.");
+  d.add("seconds", o.seconds, number_codec({0.001, 3600}))
+      .value_in_older_runs("1")
+      .unit("seconds")
+      .help(
+          "Sounds: length of the excerpt that the network sees, from anywhere in training, else from the middle; what "
+          "is shorter is followed by silence. Set it to what a label needs.");
+}
+
 template <template <typename> class Pick>
 void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
   using Of = DataOptionsOf<Pick>;
@@ -125,6 +150,7 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .help("csv: separator of fields; auto detects it in the first line. Set it where the detection is wrong.")
       .used_in_eval()
       .used_in_pack();
+  declare_sound(d, o.sound);
   d.add("stage-dir", o.stage_dir, text_codec("DIR", true))
       .help(
           "Copy loose files, shards or HDF5 files there before the start and read the copies, as in /dev/shm; empty: "

@@ -132,12 +132,12 @@ void ClassFolders::on_empty_class(const std::string& folder, bool is_train, int6
   if (!is_train) return notes.count("class folders without " + samples_noun(), folder);
   std::string left_out;
   for (const std::string& line : notes.lines()) left_out += "\n" + line;
-  throw core::Error(core::ErrorKind::data,
-                    core::format("class folder {} has 0 {} ({} found in the classes before it)",
-                                 core::printable(folder), samples_noun(), core::count_text(samples_before)),
-                    data::found_text(folder, /*is_class=*/true) +
-                        "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or remove the folder" +
-                        left_out);
+  throw core::Error(
+      core::ErrorKind::data,
+      core::format("class folder {} has 0 {} ({} found in the classes before it)", core::printable(folder),
+                   samples_noun(), core::count_text(samples_before)),
+      data::found_text(folder, /*is_class=*/true) +
+          "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or sounds, or remove the folder" + left_out);
 }
 
 // <data_dir>/<split>/<class>/**/<image>: the folder's name is the class.
@@ -146,17 +146,20 @@ namespace {
 
 class ImageScan : public ClassFolderScan {
  public:
-  ImageScan(const std::string& folder, const std::string& stage_dir)
-      : folder_(folder), stage_dir_(stage_dir), files_(folder) {}
+  ImageScan(const std::string& folder, const config::DataOptions& options)
+      : folder_(folder), options_(options), images_(folder), sounds_(folder) {}
 
   void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) override {
     std::set<std::string> below;  // folders in that of the class
-    walker.visit_images(folder_, class_name, [&](const std::string& path, const FileStamp& stamp) {
-      files_.add(path, label, stamp);
+    const auto add = [&](FileList& files, const std::string& path, const FileStamp& stamp) {
+      files.add(path, label, stamp);
       const size_t begin = class_name.size() + 1, end = path.find('/', begin);
       has_direct_ = has_direct_ || end == std::string::npos;
       if (!has_direct_ && below.size() <= kMostBelow) below.insert(path.substr(begin, end - begin));
-    });
+    };
+    walker.visit_files(
+        folder_, class_name, [&](const std::string& path, const FileStamp& stamp) { add(images_, path, stamp); },
+        [&](const std::string& path, const FileStamp& stamp) { add(sounds_, path, stamp); });
     if (below.size() < 2 || below.size() > kMostBelow) has_direct_ = true;
     below_.push_back(std::move(below));
   }
@@ -176,10 +179,14 @@ class ImageScan : public ClassFolderScan {
         "--dataset clips",
         classes, inner, core::shell_word(folder_));
   }
-  int64_t samples() const override { return files_.size(); }
+  int64_t samples() const override { return images_.size() + sounds_.size(); }
   std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) override {
-    files_.stage(stage_dir_, notes);
-    return make_file_source(std::move(files_), class_names);
+    const bool are_sounds = sounds_.size() > images_.size();
+    FileList &files = are_sounds ? sounds_ : images_, &others = are_sounds ? images_ : sounds_;
+    const char* const left_out = are_sounds ? "skipped images beside sounds" : "skipped files that are not images";
+    for (int64_t i = 0; i < others.size(); ++i) notes.count(left_out, others.path(i));
+    files.stage(options_.stage_dir, notes);
+    return make_file_source(std::move(files), class_names, options_.sound);
   }
 
  private:
@@ -191,8 +198,9 @@ class ImageScan : public ClassFolderScan {
     return texts;
   }
 
-  const std::string folder_, stage_dir_;
-  FileList files_;
+  const std::string folder_;
+  const config::DataOptions options_;
+  FileList images_, sounds_;
   bool has_direct_ = false;  ///< images in class folders themselves, or folders there that are no second level
   std::vector<std::set<std::string>> below_;
 };
@@ -203,7 +211,7 @@ class FolderLayout : public ClassFolders {
 
  protected:
   std::unique_ptr<ClassFolderScan> begin_scan(const std::string& folder) const override {
-    return std::make_unique<ImageScan>(folder, options_.stage_dir);
+    return std::make_unique<ImageScan>(folder, options_);
   }
   std::string expected_tree() const override {
     return "expected <data-dir>/<split>/<class>/*.jpg: one folder per class";

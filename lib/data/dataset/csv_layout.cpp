@@ -117,13 +117,16 @@ class CsvLayout : public Layout {
       const int64_t label = rule.index_of(manifest);
       FileStamp stamp;
       const std::string path = manifest.image(stamp);
-      const auto [first, is_new] = seen.emplace(core::hash64(normalized_path(path)), files.size());
-      if (!is_new && normalized_path(std::string(files.relative_path(first->second))) == normalized_path(path)) {
+      const SoundPart part = manifest.part();
+      const std::string key = normalized_path(path) + part_text(part);
+      const auto [first, is_new] = seen.emplace(core::hash64(key), files.size());
+      if (!is_new && key_of(files, first->second) == key) {
         if (files.label(first->second) != label) manifest.fail("the same path stood earlier with another label");
         scan_notes.count("paths listed more than once", manifest.path());
       }
       if (stamp.size < 0) count_missing(manifest, scan_notes);
       files.add(path, label, stamp);
+      if (manifest.has_parts()) files.set_part(part);
     }
     if (files.size() == 0) manifest.fail("there are no rows after the header", kCsvHint);
     files.stage(options_.stage_dir, scan_notes);
@@ -131,7 +134,7 @@ class CsvLayout : public Layout {
       if (!note.empty()) notes.push_back(split + ": " + note);
     }
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
-    return make_file_source(std::move(files), class_names);
+    return make_file_source(std::move(files), class_names, options_.sound);
   }
 
   ColumnValues column(const std::string& split, const std::string& name) const override {
@@ -176,7 +179,7 @@ ColumnValues column_values(CsvManifest list, const std::string& name) {
   const size_t column = list.find_column(name);
   if (column >= list.header().size()) return values;
   FileStamp stamp;
-  while (list.next()) values.emplace_back(list.image(stamp), list.field(column));
+  while (list.next()) values.emplace_back(list.image(stamp) + part_text(list.part()), list.field(column));
   return values;
 }
 

@@ -56,7 +56,7 @@ std::string list_of_split(const std::string& data_dir, const std::string& split)
   std::string inside;
   bool has_images = false;
   for (const std::string& name : names_in(stem)) {
-    has_images = has_images || has_image_name(name);
+    has_images = has_images || has_image_name(name) || has_sound_name(name);
     const std::string end = core::lower_case(name);
     if (!core::ends_with(end, ".csv") && !core::ends_with(end, ".tsv")) continue;
     if (!inside.empty()) return "";
@@ -85,9 +85,30 @@ CsvManifest::CsvManifest(const std::string& path, const config::DataOptions& opt
   for (const std::string& field : first.fields) header_.push_back(without_blanks(field));
   line_ = first.line;
   find_path_column(options.csv_path);
+  begin_column_ = has_header_ ? find_column("begin") : header_.size();
+  end_column_ = has_header_ ? find_column("end") : header_.size();
   if (!split_column().empty()) {
     remark_ = core::format("column '{}' is not used: every row is of this split", core::printable(split_column()));
   }
+}
+
+SoundPart CsvManifest::part() const {
+  SoundPart part;
+  if (!has_sound_name(path())) return part;
+  const auto seconds_in = [&](size_t column, double& seconds) {
+    if (column >= header_.size() || field(column).empty()) return;
+    const std::string& text = field(column);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (error != std::errc() || end != text.data() + text.size() || !(seconds >= 0 && seconds < 1e9)) {
+      fail(core::format("{} '{}' is no number of seconds", core::printable(header_[column]), core::printable(text)));
+    }
+  };
+  seconds_in(begin_column_, part.begin);
+  seconds_in(end_column_, part.end);
+  if (end_column_ < header_.size() && !field(end_column_).empty() && part.end <= part.begin) {
+    fail(core::format("the sound ends at {} s and begins at {} s", part.end, part.begin));
+  }
+  return part;
 }
 
 std::string CsvManifest::split_column() {
@@ -143,6 +164,8 @@ std::vector<size_t> CsvManifest::data_columns() {
   for (size_t i = 0; i < header_.size(); ++i) {
     if (i == path_column_ || (!group_.empty() && i == find_column(group_))) continue;
     if (!split.empty() && i == find_column(split)) continue;
+    const bool is_of_part = i == begin_column_ || i == end_column_;
+    if (is_of_part && !rows.empty() && path_column_ < rows[0].size() && has_sound_name(rows[0][path_column_])) continue;
     std::set<std::string> values;
     bool are_numbers = true, is_next = true;  // each one more than the last
     int64_t last = -1;
@@ -181,7 +204,7 @@ size_t CsvManifest::field_with_image(const std::vector<std::string>& row) {
     return stamp.size >= 0;
   };
   for (size_t i = 0; i < row.size(); ++i) {
-    if (has_image_name(row[i]) && is_there(i)) return i;
+    if ((has_image_name(row[i]) || has_sound_name(row[i])) && is_there(i)) return i;
   }
   for (const char* const name : kPathNames) {
     const size_t i = find_column(name);

@@ -12,6 +12,7 @@
 #include "core/text/csv.h"
 #include "data/dataset/text_list.h"
 #include "data/layout.h"
+#include "data/sound/sound_source.h"
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
@@ -52,6 +53,9 @@ class CsvManifest {
   bool next();
   const std::string& path() const { return fields_[path_column_]; }
   const std::string& field(size_t column) const { return fields_[column]; }
+  /// Of a sound, by the columns begin and end; all of it where there are none. Throws Error{data}.
+  SoundPart part() const;
+  bool has_parts() const { return begin_column_ < header_.size() || end_column_ < header_.size(); }
   /// The path of the row's image below the data folder, and its stamp, empty when it is not there.
   std::string image(FileStamp& stamp) { return finder_.find(path(), stamp); }
   const ImageFinder& finder() const { return finder_; }
@@ -79,6 +83,7 @@ class CsvManifest {
   int64_t line_ = 1;       ///< of the row at hand
   bool has_header_ = true;
   size_t path_column_ = 0;
+  size_t begin_column_ = 0, end_column_ = 0;  ///< of seconds; as many as the header has: there is none
 };
 
 // A list of images with a class each: which column has the class, and how its values are read.

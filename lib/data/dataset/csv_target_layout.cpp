@@ -168,8 +168,10 @@ class CsvTargetLayout : public Layout {
       if (!tags.empty()) set_tags(manifest, columns.front(), separator, names, targets);
       FileStamp stamp;
       const std::string path = manifest.image(stamp);
-      const auto [first, is_new] = seen.emplace(core::hash64(normalized_path(path)), files.size());
-      if (!is_new && normalized_path(std::string(files.relative_path(first->second))) == normalized_path(path)) {
+      const SoundPart part = manifest.part();
+      const std::string key = normalized_path(path) + part_text(part);
+      const auto [first, is_new] = seen.emplace(core::hash64(key), files.size());
+      if (!is_new && key_of(files, first->second) == key) {
         if (!std::equal(targets.begin(), targets.end(), files.targets(first->second))) {
           manifest.fail("the same path stood earlier with other targets");
         }
@@ -177,6 +179,7 @@ class CsvTargetLayout : public Layout {
       }
       if (stamp.size < 0) count_missing(manifest, scan_notes);
       files.add(path, targets, stamp);
+      if (manifest.has_parts()) files.set_part(part);
     }
     if (files.size() == 0) manifest.fail("there are no rows after the header", hint_for(options_.task));
     files.stage(options_.stage_dir, scan_notes);
@@ -184,7 +187,7 @@ class CsvTargetLayout : public Layout {
       if (!note.empty()) notes.push_back(split + ": " + note);
     }
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
-    return make_target_source(std::move(files), names);
+    return make_target_source(std::move(files), names, options_.sound);
   }
 
   ColumnValues column(const std::string& split, const std::string& name) const override {

@@ -32,6 +32,9 @@ class FileSource : public LeafSource, private StoredSamples {
       const RegionOfInterest region = files_.region(i);
       fingerprint.add_text(core::format("{} {} {} {}", region.left, region.top, region.width, region.height));
     }
+    for (int64_t i = 0; files_.has_parts() && i < files_.size(); ++i) {
+      if (const SoundPart part = files_.part(i); !part.is_whole()) fingerprint.add_text(part_text(part));
+    }
     fingerprint_ = fingerprint.hex();
   }
 
@@ -41,8 +44,11 @@ class FileSource : public LeafSource, private StoredSamples {
     std::copy_n(files_.targets(index), files_.num_targets(), out);
   }
   RegionOfInterest region(int64_t index) const override { return files_.region(index); }
-  std::string name(int64_t index) const override { return files_.path(index); }
-  std::string relative_name(int64_t index) const override { return std::string(files_.relative_path(index)); }
+  std::string name(int64_t index) const override { return files_.path(index) + part_text(files_.part(index)); }
+  std::string relative_name(int64_t index) const override {
+    return std::string(files_.relative_path(index)) + part_text(files_.part(index));
+  }
+  SoundPlace place(int64_t index) const { return files_.place(index); }
   SourceMemory memory() const override { return {files_.memory_bytes(), 0}; }
   const StoredSamples* stored() const override { return this; }
 
@@ -127,16 +133,41 @@ std::string FileList::read(int64_t index, int64_t max_bytes, std::vector<uint8_t
   return has_copy ? "" : read_sample_file(path(index), stamp(index), buffer, max_bytes);
 }
 
-std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names) {
-  return as_bands(make_frame_source(std::move(files), std::move(class_names)));
+std::string key_of(const FileList& files, int64_t index) {
+  return normalized_path(std::string(files.relative_path(index))) + part_text(files.part(index));
+}
+
+SoundPlace FileList::place(int64_t index) const {
+  return {path(index), copies_ == nullptr ? "" : copies_->copy_of(relative_path(index)), stamp(index), part(index)};
+}
+
+namespace {
+
+/// Images, samples of many bands, or sounds, by what most are called.
+std::shared_ptr<const Source> as_samples(std::shared_ptr<const FileSource> files, const config::SoundOptions& sound) {
+  int64_t sounds = 0;
+  for (int64_t i = 0; i < files->size(); ++i) sounds += has_sound_name(files->place(i).path) ? 1 : 0;
+  if (2 * sounds <= files->size()) return as_bands(std::move(files));
+  return make_sound_source(
+      files, [files](int64_t index) { return files->place(index); }, sound);
+}
+
+}  // namespace
+
+std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names,
+                                               const config::SoundOptions& sound) {
+  return as_samples(std::make_shared<FileSource>(std::move(files), std::move(class_names), std::vector<std::string>()),
+                    sound);
 }
 
 std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std::string> class_names) {
   return std::make_shared<FileSource>(std::move(files), std::move(class_names), std::vector<std::string>());
 }
 
-std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names) {
-  return as_bands(std::make_shared<FileSource>(std::move(files), std::vector<std::string>(), std::move(target_names)));
+std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names,
+                                                 const config::SoundOptions& sound) {
+  return as_samples(std::make_shared<FileSource>(std::move(files), std::vector<std::string>(), std::move(target_names)),
+                    sound);
 }
 
 namespace {

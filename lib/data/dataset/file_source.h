@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/options.h"
+#include "data/sound/sound_source.h"
 #include "data/source.h"
 #include "data/storage/byte_reader.h"
 #include "data/storage/staged_files.h"
@@ -31,6 +32,10 @@ class FileList {
   /// An image with the part of it that crops are taken from. A list has a region for every image or for none.
   void add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp,
            const RegionOfInterest& region);
+  /// Of the file added last. A list has a part for every file or for none.
+  void set_part(const SoundPart& part) { parts_.push_back(part); }
+  SoundPart part(int64_t index) const { return parts_.empty() ? SoundPart() : parts_[static_cast<size_t>(index)]; }
+  bool has_parts() const { return !parts_.empty(); }
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
   int64_t label(int64_t index) const { return entries_[static_cast<size_t>(index)].label; }
   RegionOfInterest region(int64_t index) const {
@@ -50,6 +55,8 @@ class FileList {
   void stage(const std::string& stage_dir, ScanNotes& notes);
   /// As read_sample_file() of the file `index`, or of its copy.
   std::string read(int64_t index, int64_t max_bytes, std::vector<uint8_t>& buffer) const;
+  /// Where its sound lies, and in which copy.
+  SoundPlace place(int64_t index) const;
   int64_t memory_bytes() const {
     return static_cast<int64_t>(paths_.capacity() + entries_.capacity() * sizeof(Entry) +
                                 targets_.capacity() * sizeof(float));
@@ -70,15 +77,21 @@ class FileList {
   std::vector<Entry> entries_;
   std::vector<float> targets_;                 ///< [entries, num_targets]
   std::vector<RegionOfInterest> regions_;      ///< [entries] or none
+  std::vector<SoundPart> parts_;               ///< [entries] or none
   std::shared_ptr<const StagedFiles> copies_;  ///< that are read; null: there are none
 };
 
-/// Images with a class each, or samples of many bands (bands/band_source.h).
-std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names);
+/// One spelling of each path, and the part of it.
+std::string key_of(const FileList& files, int64_t index);
+
+/// Images with a class each, samples of many bands (bands/band_source.h), or sounds where most are called so.
+std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names,
+                                               const config::SoundOptions& sound = {});
 /// Frames of videos with the class of their video each.
 std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std::string> class_names);
-/// Images, or samples of many bands, with numbers to learn: one name per target of the list.
-std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names);
+/// The same with numbers to learn: one name per target of the list.
+std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names,
+                                                 const config::SoundOptions& sound = {});
 
 // A part of another source, and the split of a source in two by a hash of the names.
 

@@ -26,7 +26,7 @@ constexpr char kFrames[] =
     "train reads frames, a folder per video: for v in {1}; do mkdir -p \"${v%.*}\"; ffmpeg -i \"$v\" "
     "\"${v%.*}/frame_%04d.jpg\"; done";
 constexpr char kCameraRaw[] = "convert them to TIFF: dcraw_emu -T {1}";
-constexpr char kSounds[] = "sounds are learned as spectrograms: write them as HDF5";
+constexpr char kSounds[] = "sounds are learned from a folder per class (CLASS/*.wav), or from a list of them";
 // Attributes are -1 and 1, and a second list has the splits. Lists of the archive begin with their length, those of
 // Kaggle have commas.
 constexpr char kCelebA[] =

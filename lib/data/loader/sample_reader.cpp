@@ -86,13 +86,19 @@ SampleGeometry SampleReader::part_of(const RegionOfInterest& roi, int width, int
   return geometry;
 }
 
+std::string SampleReader::read_content(int64_t sample, int64_t frame, const SampleKey& key, SampleContent& content) {
+  if (videos_ != nullptr) return videos_->read_frame(sample, frame, encoded_, content);
+  if (excerpts_ == nullptr || !plan_.training) return source_.read(sample, encoded_, content);
+  core::Rng rng(key.seed, core::RngPurpose::excerpt, key.epoch, key.sample);
+  return excerpts_->read_excerpt(sample, rng.uniform(), encoded_, content);
+}
+
 std::string SampleReader::read_image(int64_t sample, int64_t frame, const SampleKey& key, SampleGeometry& geometry,
                                      uint8_t* row, StageTimes& times) {
   SampleContent content;
   {
     const StageTimer timer("read", times.read);
-    std::string cause = videos_ == nullptr ? source_.read(sample, encoded_, content)
-                                           : videos_->read_frame(sample, frame, encoded_, content);
+    std::string cause = read_content(sample, frame, key, content);
     if (!cause.empty()) return cause;
   }
   times.read -= content.decode_nanoseconds;

@@ -22,7 +22,13 @@ class SampleReader {
   /// `stored`: how pixels lie on the device, in whose place recipes are written; none: pixels are.
   SampleReader(const Source& source, const TransformPlan& plan, const DecodeLimits& limits, uint64_t seed,
                const std::optional<StoredImages>& stored = {})
-      : source_(source), videos_(source.frames()), plan_(plan), limits_(limits), seed_(seed), stored_(stored) {}
+      : source_(source),
+        videos_(source.frames()),
+        excerpts_(source.excerpts()),
+        plan_(plan),
+        limits_(limits),
+        seed_(seed),
+        stored_(stored) {}
 
   /// Writes the plan's shape.bytes() or a recipe to `row`, and the source's num_targets() numbers, as they are after
   /// the transform, to `targets`. What is drawn for a clip holds for all its frames. Returns "" or why the image, or
@@ -37,6 +43,8 @@ class SampleReader {
     int width = 0, height = 0;
   };
 
+  /// What the storage has of an image; of something longer an excerpt, from anywhere in training.
+  std::string read_content(int64_t sample, int64_t frame, const SampleKey& key, SampleContent& content);
   /// The part of an image that is shown: drawn, or that of its partner in the first view.
   SampleGeometry part_of(const RegionOfInterest& roi, int width, int height, core::Rng& rng);
   /// One image of a sample; returns the geometry that was drawn in `geometry`, as the next ones do.
@@ -56,7 +64,8 @@ class SampleReader {
                     uint8_t* row, StageTimes& times);
 
   const Source& source_;
-  const FrameSource* const videos_;  ///< null: samples are single images
+  const FrameSource* const videos_;      ///< null: samples are single images
+  const ExcerptSource* const excerpts_;  ///< null: samples are whole
   const TransformPlan& plan_;
   const DecodeLimits limits_;
   const uint64_t seed_;

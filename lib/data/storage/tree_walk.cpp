@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "bmp", "dib", "webp", "tif", "tiff",
                                          "gif", "pbm",  "pgm", "ppm",  "pnm", "pam", "jp2", "j2k",  "jpc", "jpx"};
+constexpr std::array kSoundExtensions = {"wav", "flac", "ogg", "mp3"};
 // Files that lie beside images and are none. Anything else is taken for an image: its content decides.
 constexpr std::array kOtherExtensions = {
     "txt",  "json", "jsonl", "csv",  "tsv", "xml", "yaml", "yml", "md",  "html", "htm",    "pdf", "py",
@@ -130,6 +131,8 @@ std::vector<std::string> names_in(const std::string& directory) {
 
 bool has_image_name(const std::string& name) { return is_one_of(lower_extension(name), kImageExtensions); }
 
+bool has_sound_name(const std::string& name) { return is_one_of(lower_extension(name), kSoundExtensions); }
+
 std::vector<std::string> image_names_in(const std::string& directory) {
   std::vector<std::string> names;
   for (std::string& name : sorted_names(directory)) {
@@ -185,19 +188,19 @@ void TreeWalker::claim_with_ancestors(const std::string& directory) {
   for (std::string path = real.get(); !path.empty(); path.resize(path.find_last_of('/'))) claim(path);
 }
 
-void TreeWalker::visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
+void TreeWalker::visit_folder(const std::string& directory, const std::string& relative, const Visitors& visitors) {
   const std::string folder = joined(directory, relative);
   for (const std::string& name : sorted_names(folder)) {
     core::throw_if_stopped();
     if (name[0] == '.' || name == "Thumbs.db") {
       notes_.count("skipped hidden files", joined(folder, name));
     } else {
-      visit_entry(directory, joined(relative, name), visitor);
+      visit_entry(directory, joined(relative, name), visitors);
     }
   }
 }
 
-void TreeWalker::visit_entry(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
+void TreeWalker::visit_entry(const std::string& directory, const std::string& relative, const Visitors& visitors) {
   const std::string path = joined(directory, relative);
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
@@ -210,14 +213,15 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
       if (is_storage_error(errno))
         throw core::errno_error(errno, "look at", core::printable(path), core::ErrorKind::io);
       notes_.count("symbolic links that lead nowhere", path);
-      if (has_image_name(relative)) visitor(relative, FileStamp{});
+      if (has_image_name(relative)) visitors.images(relative, FileStamp{});
+      if (visitors.sounds != nullptr && has_sound_name(relative)) (*visitors.sounds)(relative, FileStamp{});
       return;
     }
   }
   const std::string name = relative.substr(relative.find_last_of('/') + 1);
   if (S_ISDIR(info.st_mode)) {
     if (is_system_folder(name)) return notes_.count("skipped folders of systems and NAS boxes", path);
-    if (claim(path)) return visit_images(directory, relative, visitor);
+    if (claim(path)) return visit_folder(directory, relative, visitors);
     return notes_.count("skipped folders that links lead to a second time", path);
   }
   if (!S_ISREG(info.st_mode)) return notes_.count("skipped pipes, sockets and devices", path);
@@ -226,10 +230,11 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
     return notes_.count("skipped files of cameras' own formats, which are not read (convert them to JPEG or TIFF)",
                         path);
   }
+  if (visitors.sounds != nullptr && has_sound_name(name)) return (*visitors.sounds)(relative, stamp_from(info));
   if (is_one_of(lower_extension(name), kOtherExtensions) || (!has_image_name(name) && !holds_picture(path))) {
     return notes_.count("skipped files that are not images", path);
   }
-  visitor(relative, stamp_from(info));
+  visitors.images(relative, stamp_from(info));
 }
 
 namespace {

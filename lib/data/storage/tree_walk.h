@@ -51,10 +51,22 @@ class TreeWalker {
   /// link with an image's name is visited with an empty stamp: its read fails, and so it is counted as a bad
   /// image. The folder itself has been claimed. Throws core::Error{permission, io} for folders that cannot be
   /// listed, core::StopRequested.
-  void visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor);
+  void visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
+    visit_folder(directory, relative, {visitor, nullptr});
+  }
+  /// The same, with sounds, which visit_images() leaves out.
+  void visit_files(const std::string& directory, const std::string& relative, const FileVisitor& images,
+                   const FileVisitor& sounds) {
+    visit_folder(directory, relative, {images, &sounds});
+  }
 
  private:
-  void visit_entry(const std::string& directory, const std::string& relative, const FileVisitor& visitor);
+  struct Visitors {
+    const FileVisitor& images;
+    const FileVisitor* sounds;
+  };
+  void visit_folder(const std::string& directory, const std::string& relative, const Visitors& visitors);
+  void visit_entry(const std::string& directory, const std::string& relative, const Visitors& visitors);
 
   const bool follow_symlinks_;
   ScanNotes& notes_;
@@ -67,6 +79,7 @@ std::vector<std::string> names_in(const std::string& directory);
 std::vector<std::string> image_names_in(const std::string& directory);
 /// By extension, in any case of letters.
 bool has_image_name(const std::string& name);
+bool has_sound_name(const std::string& name);
 /// The stamp of a regular file, links followed; an empty one when there is none.
 FileStamp stamp_of(const std::string& path);
 bool is_directory(const std::string& path);

@@ -165,9 +165,9 @@ data::TransformPlan transform_plan(const config::ResolvedOptions& options, const
 
 config::Preprocessing preprocessing_for(const config::ResolvedOptions& options, const data::Source& train) {
   const data::SampleShape shape = train.fixed_shape();
-  return config::preprocessing_of(
-      options, train.learned_names(),
-      {shape.frames, shape.height, shape.width, shape.channels, data::element_name(shape.element), shape.views});
+  return config::preprocessing_of(options, train.learned_names(),
+                                  {shape.frames, shape.height, shape.width, shape.channels,
+                                   data::element_name(shape.element), shape.views, train.excerpts() != nullptr});
 }
 
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,

@@ -105,6 +105,11 @@ std::vector<std::string> lint_options(const config::Configuration& given, const 
   if (datasets.type != DatasetType::hdf5) {
     lint_unused_options(given, "no HDF5 files", warnings, requested.hdf5_input);
   }
+  if (datasets.train->excerpts() == nullptr) {
+    const config::SoundOptions& sound = requested.sound;
+    lint_unused_options(given, "no sounds", warnings, sound.sample_rate, sound.n_fft, sound.hop, sound.mels,
+                        sound.seconds);
+  }
   if (datasets.type != DatasetType::biwi) lint_unused_options(given, "not BIWI's", warnings, requested.val_subjects);
   if (datasets.type != DatasetType::biwi && datasets.type != DatasetType::w300lp) {
     lint_unused_options(given, "neither BIWI's nor 300W-LP's", warnings, requested.face_margin);

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/sound/sound_file.h"
+
+#include <sndfile.h>
+#include <soxr.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "data/storage/byte_reader.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr int kLowestRate = 100, kHighestRate = 768'000, kMostChannels = 64;
+constexpr double kMargin = 0.02;     // seconds beside an excerpt that the filter of the resampler sees
+constexpr int64_t kBlock = 1 << 15;  // numbers that are decoded at once
+
+/// A file as libsndfile reads it. What goes wrong on the storage may not pass through C: it is kept.
+class SoundBytes {
+ public:
+  explicit SoundBytes(const std::string& path) : file_(path) {}
+
+  const FileStamp& stamp() const { return file_.stamp(); }
+  SF_VIRTUAL_IO calls() {
+    SF_VIRTUAL_IO io{};
+    io.get_filelen = [](void* self) { return of(self).length(); };
+    io.seek = [](sf_count_t offset, int whence, void* self) { return of(self).seek(offset, whence); };
+    io.read = [](void* bytes, sf_count_t count, void* self) { return of(self).read(bytes, count); };
+    io.write = [](const void*, sf_count_t, void*) { return sf_count_t{0}; };
+    io.tell = [](void* self) { return of(self).at_; };
+    return io;
+  }
+  void rethrow() const {
+    if (problem_ != nullptr) std::rethrow_exception(problem_);
+  }
+
+ private:
+  static SoundBytes& of(void* self) { return *static_cast<SoundBytes*>(self); }
+  sf_count_t length() const { return static_cast<sf_count_t>(file_.size()); }
+  sf_count_t seek(sf_count_t offset, int whence) {
+    const sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? at_ : length();
+    sf_count_t to = 0;
+    if (__builtin_add_overflow(from, offset, &to) || to < 0) return -1;
+    return at_ = to;
+  }
+  sf_count_t read(void* bytes, sf_count_t count) {
+    if (problem_ != nullptr || count <= 0 || at_ >= length()) return 0;
+    const sf_count_t there = std::min(count, length() - at_);
+    try {
+      if (!file_.try_read(static_cast<uint64_t>(at_), bytes, static_cast<uint64_t>(there)).empty()) return 0;
+    } catch (...) {
+      problem_ = std::current_exception();
+      return 0;
+    }
+    at_ += there;
+    return there;
+  }
+
+  const FileBytes file_;
+  sf_count_t at_ = 0;
+  std::exception_ptr problem_;
+};
+
+bool is_read_format(int format) {
+  switch (format & SF_FORMAT_TYPEMASK) {
+    case SF_FORMAT_WAV:
+    case SF_FORMAT_WAVEX:
+    case SF_FORMAT_RF64:
+    case SF_FORMAT_FLAC:
+    case SF_FORMAT_OGG:
+    case SF_FORMAT_MPEG: return true;
+    default: return false;
+  }
+}
+
+std::string seconds_text(double seconds) { return core::format("{:.3g} s", seconds); }
+
+/// The name of the file's format, for a message.
+std::string format_name(int format) {
+  SF_FORMAT_INFO info{};
+  info.format = format & SF_FORMAT_TYPEMASK;
+  if (::sf_command(nullptr, SFC_GET_FORMAT_INFO, &info, sizeof info) != 0 || info.name == nullptr)
+    return "another format";
+  return info.name;
+}
+
+/// One open file.
+class SoundDecoder {
+ public:
+  /// Sets a cause where the file is bad.
+  SoundDecoder(const std::string& path, const FileStamp& stamp, std::string& cause) : bytes_(path) {
+    if (bytes_.stamp().size != stamp.size) {
+      cause = "it has changed since the scan";
+    } else if (bytes_.stamp().modified_ns != stamp.modified_ns) {
+      cause = "its time has changed since the scan";
+    } else if (stamp.size == 0) {
+      cause = "the file is empty";
+    }
+    if (!cause.empty()) return;
+    SF_VIRTUAL_IO io = bytes_.calls();
+    file_.reset(::sf_open_virtual(&io, SFM_READ, &info_, &bytes_));
+    bytes_.rethrow();
+    cause = problem();
+  }
+
+  double rate() const { return info_.samplerate; }
+  double seconds() const { return static_cast<double>(info_.frames) / rate(); }
+
+  std::string read(const SoundPart& part, double position, const config::SoundOptions& options, SoundScratch& scratch,
+                   float* out) {
+    const int64_t rate = info_.samplerate, wanted = options.samples(), to = options.sample_rate;
+    const int64_t first = frame_at(part.begin), last = part.end > 0 ? frame_at(part.end) : info_.frames;
+    if (first >= info_.frames || first >= last) {
+      return core::format("the part from {} on lies behind its end: it has {}", seconds_text(part.begin),
+                          seconds_text(seconds()));
+    }
+    const int64_t divisor = std::gcd(rate, to), in_step = rate / divisor, out_step = to / divisor;
+    // Frames of the file that `wanted` samples are made of.
+    const int64_t needed = std::min(last - first, (wanted * in_step + out_step - 1) / out_step);
+    const int64_t begin = first + std::llround(position * static_cast<double>(last - first - needed));
+    if (rate == to) {
+      if (std::string cause = read_mono(begin, needed, scratch); !cause.empty()) return cause;
+      return finish(scratch.mono, 0, wanted, out);
+    }
+    // A margin before it of a whole number of samples after resampling.
+    const int64_t room = begin - first, margin = static_cast<int64_t>(kMargin * static_cast<double>(rate));
+    const int64_t before = std::min((margin + in_step - 1) / in_step, room / in_step) * in_step;
+    const int64_t after = std::min(margin, last - begin - needed);
+    if (std::string cause = read_mono(begin - before, before + needed + after, scratch); !cause.empty()) return cause;
+    resample(rate, to, scratch);
+    const int64_t made = std::min(wanted, (needed * out_step + in_step - 1) / in_step);
+    return finish(scratch.resampled, before / in_step * out_step, made, out, wanted);
+  }
+
+ private:
+  std::string problem() const {
+    if (file_ == nullptr) return core::format("is not read as a sound: {}", ::sf_strerror(nullptr));
+    if (!is_read_format(info_.format)) {
+      return core::format("is {}, which is not read; {}", format_name(info_.format), kSoundsRead);
+    }
+    if (info_.samplerate < kLowestRate || info_.samplerate > kHighestRate) {
+      return core::format("its rate is {} Hz; {} to {} are read", info_.samplerate, kLowestRate, kHighestRate);
+    }
+    if (info_.channels < 1 || info_.channels > kMostChannels) {
+      return core::format("it has {} channels; 1 to {} are read", info_.channels, kMostChannels);
+    }
+    if (info_.seekable == 0) return "no place of it can be sought";
+    return info_.frames > 0 ? "" : "it holds no sound";
+  }
+
+  /// The frame at a time, within the file.
+  int64_t frame_at(double seconds) const {
+    const double frame = std::max(0.0, seconds) * rate();
+    return frame >= static_cast<double>(info_.frames) ? info_.frames : std::llround(frame);
+  }
+
+  /// The mean of the channels, in scratch.mono.
+  std::string read_mono(int64_t begin, int64_t count, SoundScratch& scratch) {
+    const int64_t channels = info_.channels, most = kBlock / channels;
+    scratch.mono.resize(static_cast<size_t>(count));
+    scratch.interleaved.resize(static_cast<size_t>(most * channels));
+    if (::sf_seek(file_.get(), begin, SEEK_SET) != begin) {
+      bytes_.rethrow();
+      return core::format("cut short or damaged: {} of {} cannot be reached",
+                          seconds_text(static_cast<double>(begin) / rate()), seconds_text(seconds()));
+    }
+    for (int64_t done = 0; done < count;) {
+      const int64_t asked = std::min(most, count - done);
+      const int64_t got = ::sf_readf_float(file_.get(), scratch.interleaved.data(), asked);
+      bytes_.rethrow();
+      for (int64_t i = 0; i < got; ++i) {
+        const float* const frame = scratch.interleaved.data() + i * channels;
+        double total = 0;
+        for (int64_t c = 0; c < channels; ++c) total += static_cast<double>(frame[c]);
+        const auto mean = static_cast<float>(total / static_cast<double>(channels));
+        if (!std::isfinite(mean)) return "it holds a number that is not finite";
+        scratch.mono[static_cast<size_t>(done + i)] = mean;
+      }
+      done += got;
+      if (got < asked) {
+        return core::format("cut short or damaged: it ends at {} of {}",
+                            seconds_text(static_cast<double>(begin + done) / rate()), seconds_text(seconds()));
+      }
+    }
+    return "";
+  }
+
+  static void resample(int64_t from, int64_t to, SoundScratch& scratch) {
+    if (scratch.resampler == nullptr || scratch.from != from || scratch.to != to) {
+      const soxr_io_spec_t numbers = ::soxr_io_spec(SOXR_FLOAT32_I, SOXR_FLOAT32_I);
+      const soxr_quality_spec_t quality = ::soxr_quality_spec(SOXR_HQ, 0);
+      const soxr_runtime_spec_t runtime = ::soxr_runtime_spec(1);
+      soxr_error_t error = nullptr;
+      scratch.resampler.reset(
+          ::soxr_create(static_cast<double>(from), static_cast<double>(to), 1, &error, &numbers, &quality, &runtime));
+      require_done(error);
+      scratch.from = from;
+      scratch.to = to;
+    } else {
+      require_done(::soxr_clear(scratch.resampler.get()));
+    }
+    const auto count = scratch.mono.size();
+    const auto room = static_cast<size_t>(static_cast<int64_t>(count) * to / from + 2);
+    scratch.resampled.resize(room);
+    size_t used = 0, made = 0;
+    for (size_t total = 0, taken = 0;;) {
+      const bool is_end = taken == count;
+      require_done(::soxr_process(scratch.resampler.get(), is_end ? nullptr : scratch.mono.data() + taken,
+                                  is_end ? 0 : count - taken, &used, scratch.resampled.data() + total, room - total,
+                                  &made));
+      taken += is_end ? 0 : used;
+      total += made;
+      if (total < room && !(is_end && made == 0)) continue;
+      scratch.resampled.resize(total);
+      return;
+    }
+  }
+
+  static void require_done(soxr_error_t error) {
+    if (error != nullptr) throw core::Error(core::ErrorKind::bug, core::format("libsoxr: {}", error));
+  }
+
+  /// `count` samples from `begin` on, and silence up to `wanted`.
+  static std::string finish(const std::vector<float>& samples, int64_t begin, int64_t count, float* out,
+                            int64_t wanted) {
+    const int64_t there = std::clamp<int64_t>(static_cast<int64_t>(samples.size()) - begin, 0, count);
+    std::copy_n(samples.data() + begin, there, out);
+    std::fill(out + there, out + wanted, 0.0f);
+    return "";
+  }
+  static std::string finish(const std::vector<float>& samples, int64_t begin, int64_t wanted, float* out) {
+    return finish(samples, begin, wanted, out, wanted);
+  }
+
+  struct Closer {
+    void operator()(SNDFILE* file) const { ::sf_close(file); }
+  };
+  SoundBytes bytes_;
+  SF_INFO info_{};
+  std::unique_ptr<SNDFILE, Closer> file_;
+};
+
+/// Returns "" or why the file is bad.
+std::string try_sound(const std::string& path, const FileStamp& stamp,
+                      const std::function<std::string(SoundDecoder&)>& use) {
+  try {
+    std::string cause;
+    SoundDecoder decoder(path, stamp, cause);
+    return cause.empty() ? use(decoder) : cause;
+  } catch (const core::Error& error) {
+    if (error.kind() != core::ErrorKind::no_input) throw;
+    return error.what();
+  }
+}
+
+std::string with_sound(const SoundPlace& place, const std::function<std::string(SoundDecoder&)>& use) {
+  if (!place.copy.empty()) {
+    if (try_sound(place.copy, place.stamp, use).empty()) return "";
+  }
+  return try_sound(place.path, place.stamp, use);
+}
+
+}  // namespace
+
+SoundScratch::SoundScratch() : resampler(nullptr, ::soxr_delete) {}
+SoundScratch::~SoundScratch() = default;
+
+std::string read_sound(const SoundPlace& place, double position, const config::SoundOptions& options,
+                       SoundScratch& scratch, float* out) {
+  return with_sound(place,
+                    [&](SoundDecoder& sound) { return sound.read(place.part, position, options, scratch, out); });
+}
+
+double sound_seconds(const SoundPlace& place) {
+  double seconds = -1;
+  with_sound(place, [&](SoundDecoder& sound) {
+    seconds = sound.seconds();
+    return std::string();
+  });
+  return seconds;
+}
+
+}  // namespace stoker::data

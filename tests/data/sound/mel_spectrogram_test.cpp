@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spectrograms against numbers of torchaudio 0.13.1.
+#include "data/sound/mel_spectrogram.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace stoker::data {
+namespace {
+
+/// Whole numbers from -50 to 50, over 64.
+std::vector<float> made_samples(int64_t count) {
+  std::vector<float> samples;
+  for (int64_t i = 0; i < count; ++i) samples.push_back(static_cast<float>((i * i * 7 + i * 13) % 101 - 50) / 64);
+  return samples;
+}
+
+config::SoundOptions small_options() {
+  config::SoundOptions options;
+  options.sample_rate = 8000;
+  options.n_fft = 200;
+  options.hop = 80;
+  options.mels = 20;
+  options.seconds = 0.25;
+  return options;
+}
+
+TEST(MelSpectrogramTest, HasTorchaudiosNumbers) {
+  // MelSpectrogram(sample_rate=8000, n_fft=200, hop_length=80, n_mels=20)(x), AmplitudeToDB("power") of it
+  struct Expected {
+    int64_t mel, frame;
+    double power, decibels;
+  };
+  constexpr Expected kOfTorchaudio[] = {
+      {0, 0, 45.65634, 16.595},   {0, 1, 17.0634, 12.3207},   {0, 12, 16.07434, 12.0613},  {0, 25, 6.198985, 7.92321},
+      {1, 0, 9.089757, 9.58552},  {1, 1, 16.1973, 12.0944},   {1, 12, 16.14161, 12.0795},  {1, 25, 8.317863, 9.20012},
+      {3, 0, 93.40005, 19.7035},  {3, 1, 31.01654, 14.9159},  {3, 12, 28.95308, 14.6169},  {3, 25, 17.9878, 12.5498},
+      {10, 0, 60.96524, 17.8508}, {10, 1, 67.93349, 18.3208}, {10, 12, 68.27198, 18.3424}, {10, 25, 43.13509, 16.3483},
+      {19, 0, 160.5785, 22.0569}, {19, 1, 160.859, 22.0645},  {19, 12, 162.3501, 22.1045}, {19, 25, 120.6612, 20.8157}};
+  const config::SoundOptions options = small_options();
+  ASSERT_EQ(options.frames(), 26);
+  const MelSpectrogram spectrogram(options);
+  MelSpectrogram::Scratch scratch;
+  const std::vector<float> samples = made_samples(2000);
+  std::vector<float> powers(20 * 26), decibels(20 * 26);
+  spectrogram.powers(samples.data(), scratch, powers.data());
+  spectrogram.decibels(samples.data(), scratch, decibels.data());
+  for (const Expected& expected : kOfTorchaudio) {
+    const auto at = static_cast<size_t>(expected.mel * 26 + expected.frame);
+    EXPECT_NEAR(powers[at], expected.power, 1e-4 * expected.power) << expected.mel << " " << expected.frame;
+    EXPECT_NEAR(decibels[at], expected.decibels, 1e-3) << expected.mel << " " << expected.frame;
+  }
+}
+
+TEST(MelSpectrogramTest, SilenceIsTheFloor) {
+  const config::SoundOptions options = small_options();
+  MelSpectrogram::Scratch scratch;
+  std::vector<float> decibels(20 * 26);
+  MelSpectrogram(options).decibels(std::vector<float>(2000).data(), scratch, decibels.data());
+  for (const float number : decibels) ASSERT_EQ(number, -100);
+}
+
+TEST(FourierTransformTest, IsTheSumOfItsDefinition) {
+  for (const int64_t size : {2, 3, 4, 8, 60, 61, 64, 390, 400}) {
+    const std::vector<float> samples = made_samples(2 * size);
+    std::vector<FourierTransform::Number> in(static_cast<size_t>(size)), out(in.size());
+    for (size_t i = 0; i < in.size(); ++i) in[i] = {samples[2 * i], samples[2 * i + 1]};
+    FourierTransform(size).run(in.data(), out.data());
+    for (int64_t k = 0; k < size; ++k) {
+      double re = 0, im = 0;
+      for (int64_t i = 0; i < size; ++i) {
+        const double angle = -6.283185307179586 * static_cast<double>(i * k % size) / static_cast<double>(size);
+        const auto& number = in[static_cast<size_t>(i)];
+        re += number.re * std::cos(angle) - number.im * std::sin(angle);
+        im += number.re * std::sin(angle) + number.im * std::cos(angle);
+      }
+      ASSERT_NEAR(out[static_cast<size_t>(k)].re, re, 1e-9) << size << " " << k;
+      ASSERT_NEAR(out[static_cast<size_t>(k)].im, im, 1e-9) << size << " " << k;
+    }
+  }
+}
+
+TEST(FourierTransformTest, TheLargestFactorDecidesWhichLengthsThereAre) {
+  EXPECT_EQ(largest_factor(400), 5);
+  EXPECT_EQ(largest_factor(1024), 2);
+  EXPECT_EQ(largest_factor(65521), 65521);
+  EXPECT_EQ(largest_factor(2 * 61), 61);
+}
+
+}  // namespace
+}  // namespace stoker::data
