@@ -10,7 +10,7 @@ namespace stoker::data {
 namespace {
 
 /// Whole numbers from -50 to 50, over 64.
-std::vector<float> made_samples(int64_t count) {
+std::vector<float> made_wave(int64_t count) {
   std::vector<float> samples;
   for (int64_t i = 0; i < count; ++i) samples.push_back(static_cast<float>((i * i * 7 + i * 13) % 101 - 50) / 64);
   return samples;
@@ -42,7 +42,7 @@ TEST(MelSpectrogramTest, HasTorchaudiosNumbers) {
   ASSERT_EQ(options.frames(), 26);
   const MelSpectrogram spectrogram(options);
   MelSpectrogram::Scratch scratch;
-  const std::vector<float> samples = made_samples(2000);
+  const std::vector<float> samples = made_wave(2000);
   std::vector<float> powers(20 * 26), decibels(20 * 26);
   spectrogram.powers(samples.data(), scratch, powers.data());
   spectrogram.decibels(samples.data(), scratch, decibels.data());
@@ -63,7 +63,7 @@ TEST(MelSpectrogramTest, SilenceIsTheFloor) {
 
 TEST(FourierTransformTest, IsTheSumOfItsDefinition) {
   for (const int64_t size : {2, 3, 4, 8, 60, 61, 64, 390, 400}) {
-    const std::vector<float> samples = made_samples(2 * size);
+    const std::vector<float> samples = made_wave(2 * size);
     std::vector<FourierTransform::Number> in(static_cast<size_t>(size)), out(in.size());
     for (size_t i = 0; i < in.size(); ++i) in[i] = {samples[2 * i], samples[2 * i + 1]};
     FourierTransform(size).run(in.data(), out.data());
