@@ -18,6 +18,7 @@
 #include "data/loader/sample_reader.h"
 #include "data/probe/probe_sizes.h"
 #include "engine/device/device.h"
+#include "engine/saved/safetensors.h"
 #include "engine/saved/saved_model.h"
 #include "engine/saved/weights.h"
 #include "engine/task/heat_map.h"
@@ -131,7 +132,11 @@ std::vector<std::string> WorstFile::heat_jpegs(model::ImageModel& model, torch::
   const bool has_maps = !model::is_network_file(options_.model.model) && !model::takes_clips(options_.model.model);
   if (!has_maps || config::has_scaled_targets(options_.data.task) || core::stop_requested()) return {};
   const engine::SavedModel best = engine::load_model_of(run_dir_, "best");
-  engine::load_weights(model, best.weights, best.path);
+  // The network that trains has the matrices of --lora, with which those weights are merged.
+  const bool is_merged = options_.model.lora > 0;
+  engine::load_weights(
+      model, is_merged ? engine::read_safetensors(engine::evaluated_weights(best.path)).tensors : best.weights,
+      best.path);
   model.eval();
   const data::TransformPlan plan = transform_plan(options_, *validation_, /*training=*/false);
   const data::SampleShape& shape = plan.shape;
