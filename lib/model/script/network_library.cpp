@@ -65,7 +65,7 @@ std::unique_ptr<ForeignNetwork> open_foreign_network(const std::string& bytes, c
   if (!is_trusted) {
     throw Error(
         ErrorKind::config,
-        core::format("--model {}: a network in a file is a program, which runs as you", core::printable(path)),
+        core::format("{}: a network in a file is a program, which runs as you", core::printable(path)),
         "add --trust-model if you trust its author; a file of weights is for --init-from, beside --model NAME of "
         "train list models");
   }
