@@ -284,7 +284,7 @@ class Reader {
   const std::string& path_;
 };
 
-/// What torchaudio calls them: MelSpectrogram(sample_rate, n_fft, hop_length=..., n_mels=...), AmplitudeToDB().
+/// By the names of torchaudio: MelSpectrogram(sample_rate, n_fft, hop_length=..., n_mels=...), AmplitudeToDB().
 Json sound_json(const SoundOptions& sound) {
   return {{"sample_rate", sound.sample_rate},
           {"n_fft", sound.n_fft},

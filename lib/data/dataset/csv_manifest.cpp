@@ -141,12 +141,12 @@ std::vector<std::vector<std::string>> CsvManifest::peek(size_t rows) {
 std::vector<size_t> CsvManifest::data_columns() {
   const std::vector<std::vector<std::string>> rows = peek(kRowsSeen);
   const std::string split = split_column();
+  const bool has_sounds = !rows.empty() && path_column_ < rows[0].size() && has_sound_name(rows[0][path_column_]);
   std::vector<size_t> columns, counting;
   for (size_t i = 0; i < header_.size(); ++i) {
     if (i == path_column_ || (!group_.empty() && i == find_column(group_))) continue;
-    if (!split.empty() && i == find_column(split)) continue;
-    const bool is_of_part = i == begin_column_ || i == end_column_;
-    if (is_of_part && !rows.empty() && path_column_ < rows[0].size() && has_sound_name(rows[0][path_column_])) continue;
+    if ((has_sounds && (i == begin_column_ || i == end_column_)) || (!split.empty() && i == find_column(split)))
+      continue;
     std::set<std::string> values;
     bool are_numbers = true, is_next = true;  // each one more than the last
     int64_t last = -1;

@@ -53,7 +53,7 @@ class CsvManifest {
   bool next();
   const std::string& path() const { return fields_[path_column_]; }
   const std::string& field(size_t column) const { return fields_[column]; }
-  /// Of a sound, by the columns begin and end; all of it where there are none. Throws Error{data}.
+  /// The seconds of a sound, by the columns begin and end; all of it where there are none. Throws Error{data}.
   SoundPart part() const;
   bool has_parts() const { return begin_column_ < header_.size() || end_column_ < header_.size(); }
   /// The path of the row's image below the data folder, and its stamp, empty when it is not there.

@@ -32,7 +32,7 @@ class FileList {
   /// An image with the part of it that crops are taken from. A list has a region for every image or for none.
   void add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp,
            const RegionOfInterest& region);
-  /// Of the file added last. A list has a part for every file or for none.
+  /// The part of the file added last. A list has one for every file or for none.
   void set_part(const SoundPart& part) { parts_.push_back(part); }
   SoundPart part(int64_t index) const { return parts_.empty() ? SoundPart() : parts_[static_cast<size_t>(index)]; }
   bool has_parts() const { return !parts_.empty(); }

@@ -43,7 +43,7 @@ class SampleReader {
     int width = 0, height = 0;
   };
 
-  /// What the storage has of an image; of something longer an excerpt, from anywhere in training.
+  /// An image as the storage has it; of something longer an excerpt, from anywhere in training.
   std::string read_content(int64_t sample, int64_t frame, const SampleKey& key, SampleContent& content);
   /// The part of an image that is shown: drawn, or that of its partner in the first view.
   SampleGeometry part_of(const RegionOfInterest& roi, int width, int height, core::Rng& rng);

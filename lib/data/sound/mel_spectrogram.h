@@ -41,7 +41,7 @@ class MelSpectrogram {
  public:
   /// Power below which a band counts as this much: -100 dB.
   static constexpr double kFloor = 1e-10;
-  /// Of one thread.
+  /// Buffers of one thread.
   struct Scratch {
     std::vector<FourierTransform::Number> in, out;
     std::vector<double> power, other_power;

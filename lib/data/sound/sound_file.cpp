@@ -129,8 +129,8 @@ class SoundDecoder {
       return finish(scratch.mono, 0, wanted, out);
     }
     // A margin before it of a whole number of samples after resampling.
-    const int64_t room = begin - first, margin = static_cast<int64_t>(kMargin * static_cast<double>(rate));
-    const int64_t before = std::min((margin + in_step - 1) / in_step, room / in_step) * in_step;
+    const int64_t space = begin - first, margin = static_cast<int64_t>(kMargin * static_cast<double>(rate));
+    const int64_t before = std::min((margin + in_step - 1) / in_step, space / in_step) * in_step;
     const int64_t after = std::min(margin, last - begin - needed);
     if (std::string cause = read_mono(begin - before, before + needed + after, scratch); !cause.empty()) return cause;
     resample(rate, to, scratch);
@@ -206,17 +206,17 @@ class SoundDecoder {
       require_done(::soxr_clear(scratch.resampler.get()));
     }
     const auto count = scratch.mono.size();
-    const auto room = static_cast<size_t>(static_cast<int64_t>(count) * to / from + 2);
-    scratch.resampled.resize(room);
+    const auto space = static_cast<size_t>(static_cast<int64_t>(count) * to / from + 2);
+    scratch.resampled.resize(space);
     size_t used = 0, made = 0;
     for (size_t total = 0, taken = 0;;) {
       const bool is_end = taken == count;
       require_done(::soxr_process(scratch.resampler.get(), is_end ? nullptr : scratch.mono.data() + taken,
-                                  is_end ? 0 : count - taken, &used, scratch.resampled.data() + total, room - total,
+                                  is_end ? 0 : count - taken, &used, scratch.resampled.data() + total, space - total,
                                   &made));
       taken += is_end ? 0 : used;
       total += made;
-      if (total < room && !(is_end && made == 0)) continue;
+      if (total < space && !(is_end && made == 0)) continue;
       scratch.resampled.resize(total);
       return;
     }

@@ -15,7 +15,7 @@ struct soxr;
 
 namespace stoker::data {
 
-/// Of one thread: buffers, and the resampler of the last rate.
+/// Buffers of one thread, and the resampler of the last rate.
 struct SoundScratch {
   SoundScratch();
   ~SoundScratch();

@@ -58,6 +58,7 @@ std::string other_value(Row& row) {
                                  "top5",
                                  "hflip",
                                  "semicolon",
+                                 "8000",
                                  "resident",
                                  "on",
                                  "full",

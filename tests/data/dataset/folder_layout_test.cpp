@@ -176,7 +176,8 @@ TEST(FolderLayoutTest, AnEmptyClassIsAnErrorInTrainingAndANoteElsewhere) {
   const core::Error error = error_of([&] { open_datasets(options_for(folder)); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
   EXPECT_EQ(error.what(), "class folder " + folder / "train/b has 0 images (1 found in the classes before it)");
-  EXPECT_EQ(error.hint(), "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or sounds, or remove the folder");
+  EXPECT_EQ(error.hint(),
+            "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or sounds, or remove the folder");
 }
 
 TEST(FolderLayoutTest, SplitsMustHaveTheSameClasses) {

@@ -172,7 +172,8 @@ TEST_F(SoundSourceTest, LooseSoundsArePredictedAsTheRunHasThem) {
   EXPECT_EQ(source->fixed_shape().width, 41);
   EXPECT_EQ(source->label(0), -1);
   EXPECT_EQ(problem_of(*source, 0), "");
-  EXPECT_EQ(open_loose_images({folder_ / "new/low/*.wav"}, true, options_.sound)->size(), 4);
+  const std::vector<std::string> pattern = {folder_ / "new/low/*.wav"};
+  EXPECT_EQ(open_loose_images(pattern, true, options_.sound)->size(), 4);
 }
 
 }  // namespace
