@@ -164,8 +164,7 @@ std::vector<size_t> CsvManifest::data_columns() {
     const bool is_mxnets = i == 0 && core::ends_with(core::lower_case(file_), ".lst");
     const bool counts = are_numbers && values.size() == rows.size() && rows.size() > 2 &&
                         (is_nameless || (!has_header_ && (is_next || is_mxnets)));
-    if (counts) counting.push_back(i);
-    if (!is_empty && !counts) columns.push_back(i);
+    if (!is_empty) (counts ? counting : columns).push_back(i);
   }
   if (columns.empty()) return counting;  // each image has a number of its own
   for (const size_t column : counting) {

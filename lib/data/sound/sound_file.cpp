@@ -90,6 +90,13 @@ std::string format_name(int format) {
   return info.name;
 }
 
+/// Why the last file did not open; some texts of libsndfile mislead, as all bytes come from us.
+std::string opening_problem() {
+  const std::string text = ::sf_strerror(nullptr);
+  const bool misleads = text.find("does not exist") != std::string::npos || text.find("nternal") != std::string::npos;
+  return misleads ? "its header is damaged" : text;
+}
+
 /// One open file.
 class SoundDecoder {
  public:
@@ -140,7 +147,7 @@ class SoundDecoder {
 
  private:
   std::string problem() const {
-    if (file_ == nullptr) return core::format("is not read as a sound: {}", ::sf_strerror(nullptr));
+    if (file_ == nullptr) return core::format("is not read as a sound: {}", opening_problem());
     if (!is_read_format(info_.format)) {
       return core::format("is {}, which is not read; {}", format_name(info_.format), kSoundsRead);
     }
