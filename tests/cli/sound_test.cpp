@@ -32,14 +32,14 @@ class SoundTest : public ::testing::Test {
   const Workplace work_;
 };
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has_text(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_F(SoundTest, TrainEvaluateAndPredict) {
   const Words words = train_sounds({"--freq-mask", "1,4"});
   const Ended trained = run_here(words);
   ASSERT_EQ(trained.exit_code, 0) << story_of(words, trained);
   const std::string record = content_of_file(work_ / "run/checkpoints/last/preprocess.json");
-  EXPECT_TRUE(contains(record, "\"hop_length\": 100") || contains(record, "\"hop_length\":100")) << record;
+  EXPECT_TRUE(has_text(record, "\"hop_length\": 100") || has_text(record, "\"hop_length\":100")) << record;
 
   const Ended evaluated = run_here({"eval", "run", "data/val", "--device", "cpu", "--json"});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
@@ -47,7 +47,7 @@ TEST_F(SoundTest, TrainEvaluateAndPredict) {
   const Ended predicted = run_here(predict);
   EXPECT_EQ(predicted.exit_code, 0) << story_of(predict, predicted);
   EXPECT_EQ(lines_of(predicted.out).size(), 6u) << predicted.out;
-  EXPECT_TRUE(contains(predicted.out, "data/val/high/4.wav")) << predicted.out;
+  EXPECT_TRUE(has_text(predicted.out, "data/val/high/4.wav")) << predicted.out;
 }
 
 TEST_F(SoundTest, PreviewDrawsThem) {
@@ -55,7 +55,7 @@ TEST_F(SoundTest, PreviewDrawsThem) {
                        "--mels",  "20",         "--seconds", "0.25",          "--output", "sheet.png"};
   const Ended ended = run_here(words);
   EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
-  EXPECT_TRUE(contains(content_of_file(work_ / "sheet.png"), "PNG"));
+  EXPECT_TRUE(has_text(content_of_file(work_ / "sheet.png"), "PNG"));
 }
 
 TEST_F(SoundTest, TheDamagedOneEndsTheRunOrIsSkipped) {
@@ -63,7 +63,7 @@ TEST_F(SoundTest, TheDamagedOneEndsTheRunOrIsSkipped) {
   const Words words = train_sounds();
   const Ended ended = run_here(words);
   EXPECT_EQ(ended.exit_code, kData) << story_of(words, ended);
-  EXPECT_TRUE(contains(ended.err, "data/train/low/2.wav: is not read as a sound")) << ended.err;
+  EXPECT_TRUE(has_text(ended.err, "data/train/low/2.wav: is not read as a sound")) << ended.err;
   EXPECT_EQ(run_here(train_sounds({"--on-bad-image", "skip"})).exit_code, 0);
 }
 

@@ -16,7 +16,7 @@ std::vector<float> made_wave(int64_t count) {
   return samples;
 }
 
-config::SoundOptions small_options() {
+config::SoundOptions sound_of_a_quarter() {
   config::SoundOptions options;
   options.sample_rate = 8000;
   options.n_fft = 200;
@@ -38,7 +38,7 @@ TEST(MelSpectrogramTest, HasTorchaudiosNumbers) {
       {3, 0, 93.40005, 19.7035},  {3, 1, 31.01654, 14.9159},  {3, 12, 28.95308, 14.6169},  {3, 25, 17.9878, 12.5498},
       {10, 0, 60.96524, 17.8508}, {10, 1, 67.93349, 18.3208}, {10, 12, 68.27198, 18.3424}, {10, 25, 43.13509, 16.3483},
       {19, 0, 160.5785, 22.0569}, {19, 1, 160.859, 22.0645},  {19, 12, 162.3501, 22.1045}, {19, 25, 120.6612, 20.8157}};
-  const config::SoundOptions options = small_options();
+  const config::SoundOptions options = sound_of_a_quarter();
   ASSERT_EQ(options.frames(), 26);
   const MelSpectrogram spectrogram(options);
   MelSpectrogram::Scratch scratch;
@@ -54,7 +54,7 @@ TEST(MelSpectrogramTest, HasTorchaudiosNumbers) {
 }
 
 TEST(MelSpectrogramTest, SilenceIsTheFloor) {
-  const config::SoundOptions options = small_options();
+  const config::SoundOptions options = sound_of_a_quarter();
   MelSpectrogram::Scratch scratch;
   std::vector<float> decibels(20 * 26);
   MelSpectrogram(options).decibels(std::vector<float>(2000).data(), scratch, decibels.data());
