@@ -117,6 +117,12 @@ void expect_all_forwarded(const Source& front, const RecordingSource& recorder, 
   EXPECT_GE(front.memory().list_bytes, 1);
   EXPECT_EQ(front.memory().cached_bytes, 77);
 
+  ASSERT_NE(front.excerpts(), nullptr);
+  EXPECT_EQ(first_byte([&](auto& buffer, auto& content) {
+              return front.excerpts()->read_excerpt(index, 0.25, buffer, content);
+            }),
+            inner);
+  EXPECT_EQ(recorder.asked["read_excerpt at 0.25"], Indices{inner});
   ASSERT_NE(front.stored(), nullptr);
   EXPECT_EQ(front.stored()->stored_bytes(index), 4);
   EXPECT_EQ(
