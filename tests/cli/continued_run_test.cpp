@@ -225,6 +225,16 @@ TEST(ContinuedRunTest, ExportedWeightsBringTheNormalisationThatTheyWereTrainedWi
   EXPECT_TRUE(contains(record, "0.4") && contains(record, "0.3")) << record;
 }
 
+TEST(ContinuedRunTest, AFractionTrainsOnAShareAndAnotherOneIsRefused) {
+  const Workplace work;
+  write_idx(work);
+  const Ended half = finish(work, train_words({"--fraction", "0.5"}));
+  EXPECT_TRUE(contains(half.out, "images by --fraction 0.5")) << half.out;
+  const Ended other = run(train_words({"--fraction", "0.25", "--epochs", "3"}), work.path());
+  EXPECT_EQ(other.exit_code, kConfig) << other.err;
+  EXPECT_TRUE(contains(other.err, "fraction")) << other.err;
+}
+
 TEST(ContinuedRunTest, FlagsWinOverTheOptionsOfTheCheckpoint) {
   const Workplace work;
   place_finished_run(work);

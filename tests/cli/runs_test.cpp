@@ -44,6 +44,21 @@ TEST_F(RunsCommandTest, WatchOfAFinishedRunDrawsItAndEnds) {
   EXPECT_NE(run({"runs", "run", "--curves"}, work_.path()).out.find("\nloss  o validation "), std::string::npos);
 }
 
+TEST_F(RunsCommandTest, MlflowsStoreHasTheRunAndWrittenAgainHoldsItOnce) {
+  for (int time = 0; time < 2; ++time) {
+    const Ended ended = run({"runs", "run", "--to", "mlflow", "store"}, work_.path());
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_NE(ended.err.find("reason=written"), std::string::npos) << ended.err;
+  }
+  int runs = 0, losses = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(work_ / "store")) {
+    runs += entry.path().filename() == "params" ? 1 : 0;
+    losses += entry.path().filename() == "val_loss" || entry.path().filename() == "eval_loss" ? 1 : 0;
+  }
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(losses, 1);
+}
+
 TEST_F(RunsCommandTest, APageFollowsARunUntilItEnds) {
   const Ended ended = run({"runs", "run", "--html", "--follow"}, work_.path());
   EXPECT_EQ(ended.exit_code, 0) << ended.err;

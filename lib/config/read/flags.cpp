@@ -133,6 +133,11 @@ class FlagParser {
     const std::string name = kebab(word.substr(begin, equals - begin));
     const bool has_next = equals == word.size() && (next.empty() || next[0] != '-');
     const std::string text = equals < word.size() ? word.substr(equals + 1) : has_next ? next : "true";
+    const std::string place = syntax_.arguments.empty() ? "" : syntax_.arguments.front().name;
+    if (place.rfind("RUN", 0) == 0 && text != "true" && names_run(name)) {
+      correct_place(name, text, core::printable(word.substr(0, equals)) + ": a run is named without a flag");
+      return has_next;
+    }
     Options options;
     std::string note;
     const bool is_ours = !old_name_hint(name, true).empty() || !commands_with(name).empty();
@@ -160,8 +165,7 @@ class FlagParser {
     key = key.substr(key.find_last_of(".+~") + 1);  // trainer.max_epochs, +optim.lr
     const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '-'; };
     if (key.empty() || !std::all_of(key.begin(), key.end(), is_of_name)) return false;
-    std::string text = word.substr(equals + 1);
-    if (text == "True" || text == "False") text = text == "True" ? "true" : "false";
+    const std::string text = word.substr(equals + 1);
     const std::string problem = not_expected(word, is_first);
     if (!syntax_.arguments.empty()) return correct_place(key, text, problem);
     if (!syntax_.name.empty()) return false;
@@ -190,9 +194,11 @@ class FlagParser {
     return true;
   }
 
+  bool names_run(const std::string& key) const { return has({"model", "weights", "checkpoint", "ckpt", "run"}, key); }
+
   /// model=best.pt data=photos of commands that take such words by their place.
   bool correct_place(const std::string& key, const std::string& text, const std::string& problem) {
-    const bool is_run = has({"model", "weights", "checkpoint", "ckpt", "run"}, key);
+    const bool is_run = names_run(key);
     is_corrected_ = true;
     if (is_run || has({"data", "source", "input", "images"}, key)) {
       problems_.push_back(problem + "; write " + core::shell_word(text));
@@ -443,11 +449,8 @@ class FlagParser {
       problems_.push_back(written + " " + answer);
       return;
     }
-    const std::string elsewhere = commands_with(name);
-    if (!elsewhere.empty()) {
-      problems_.push_back(written + ": " + elsewhere);
-      return;
-    }
+    if (const std::string other = commands_with(name); !other.empty())
+      return problems_.push_back(written + ": " + other);
     problems_.push_back(written + ": unknown flag" + suggestion(name, long_names(), "--"));
   }
 
