@@ -113,8 +113,8 @@ TEST_F(FineTuningTest, ATeacherOfOtherClassesTasksOrChannelsIsRefused) {
 }
 
 TEST_F(FineTuningTest, LowRankRunsResumeWithTheSameBitsAndAreMergedForAllOthers) {
-  const Words adapted = {"--model", "vit_s_16", "--lora",       "2", "--img-size", "32",
-                         "--width", "32",       "--batch-size", "32"};
+  const Words adapted = {"--model",         "vit_s_16", "--lora",       "2", "--img-size", "32",
+                         "--prove-backend", "off",      "--batch-size", "32"};
   const auto with = [&](Words more) {
     more.insert(more.begin(), adapted.begin(), adapted.end());
     return more;
@@ -133,7 +133,8 @@ TEST_F(FineTuningTest, LowRankRunsResumeWithTheSameBitsAndAreMergedForAllOthers)
   ended({"export", "whole", "--output", "merged.safetensors"});
   const std::string merged = content_of_file(work_ / "merged.safetensors").substr(0, 60000);
   EXPECT_FALSE(has(merged, "lora_A"));
-  train("on", {"--model", "vit_s_16", "--img-size", "32", "--init-from", "whole", "--batch-size", "32"});
+  train("on", {"--model", "vit_s_16", "--img-size", "32", "--init-from", "whole", "--batch-size", "32",
+               "--prove-backend", "off", "--max-updates", "1"});
   train("refused", with({"--freeze-for", "1e"}), kConfig);
   train("refused", {"--lora", "2"}, kConfig);
 }
