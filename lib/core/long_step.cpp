@@ -46,8 +46,9 @@ void LongStep::follow() {
   const double between = ::isatty(STDOUT_FILENO) || ::isatty(STDERR_FILENO) ? pace_.screen : pace_.lines;
   double next_line = between;
   std::unique_lock<std::mutex> lock(mutex_);
-  for (double wait = pace_.first; !changed_.wait_for(lock, Seconds(wait), [this] { return has_ended_; });
-       wait = pace_.live) {
+  double wait = pace_.first;
+  while (!changed_.wait_for(lock, Seconds(wait), [this] { return has_ended_; })) {
+    wait = pace_.live;
     const double seconds = Seconds(std::chrono::steady_clock::now() - begin).count();
     const std::string line = format("{}{}{}, {}", name_, done_.empty() ? "" : ": ", done_, duration_text(seconds));
     lock.unlock();
