@@ -103,6 +103,15 @@ struct SampleContent {
   Element element = Element::uint8;  ///< of pixels; others than uint8 only where fixed_shape() has them
   int64_t decode_nanoseconds = 0;    ///< that the source spent on decoding within this read()
   bool is_pixels() const { return height > 0; }
+  /// One image of `shape` in HWC order.
+  void set_pixels(const uint8_t* pixels, const SampleShape& shape) {
+    bytes = pixels;
+    size = static_cast<uint64_t>(shape.image_bytes());
+    height = static_cast<int>(shape.height);
+    width = static_cast<int>(shape.width);
+    channels = static_cast<int>(shape.channels);
+    element = shape.element;
+  }
 };
 
 /// Memory that a source takes, in bytes.

@@ -245,35 +245,39 @@ core::Json figures_json(const LoadedModel& loaded, const Sureness& sureness) {
   return json;
 }
 
-/// Areas of a label without samples are not defined and left out of the mean.
-void log_absent_labels(const data::Source& source) {
+/// Which labels some sample has.
+std::vector<bool> labels_there(const data::Source& source) {
   std::vector<float> row(static_cast<size_t>(source.num_targets()));
   std::vector<bool> is_there(row.size(), false);
   for (int64_t i = 0; i < source.size(); ++i) {
     source.targets(i, row.data());
     for (size_t k = 0; k < row.size(); ++k) is_there[k] = is_there[k] || row[k] > 0.5F;
   }
-  const auto absent = std::count(is_there.begin(), is_there.end(), false);
-  if (absent == 0) return;
-  core::log_info(
-      "note      {} of {} labels without samples here: pr_auc and roc_auc are averages over the others; precision, "
-      "recall and f1 count these as 0",
-      absent, is_there.size());
+  return is_there;
 }
 
-/// Averages over classes count one without samples as 0, as scikit-learn does for a given list of labels.
+std::vector<bool> classes_there(const data::Source& source, size_t classes) {
+  std::vector<bool> is_there(classes, false);
+  for (int64_t i = 0; i < source.size(); ++i) is_there[static_cast<size_t>(source.label(i))] = true;
+  return is_there;
+}
+
+/// Averages over classes count one without samples as 0, as scikit-learn does for a given list of labels; areas of a
+/// label without samples are not defined and left out.
 void log_absent_classes(const LoadedModel& loaded) {
   const data::Source& source = *loaded.source;
-  if (loaded.options().data.task == config::TaskKind::multilabel) return log_absent_labels(source);
-  if (source.num_targets() > 0) return;
-  std::vector<bool> is_there(loaded.saved.class_names.size(), false);
-  for (int64_t i = 0; i < source.size(); ++i) is_there[static_cast<size_t>(source.label(i))] = true;
+  const bool has_labels = loaded.options().data.task == config::TaskKind::multilabel;
+  if (source.num_targets() > 0 && !has_labels) return;
+  const std::vector<bool> is_there =
+      has_labels ? labels_there(source) : classes_there(source, loaded.saved.class_names.size());
   const auto absent = std::count(is_there.begin(), is_there.end(), false);
   if (absent == 0) return;
-  core::log_info(
-      "note      {} of {} classes without samples here: precision, recall and f1 are averages over all "
-      "classes and count these as 0",
-      absent, is_there.size());
+  core::log_info("note      {} of {} {}", absent, is_there.size(),
+                 has_labels
+                     ? "labels without samples here: pr_auc and roc_auc are averages over the others; precision, "
+                       "recall and f1 count these as 0"
+                     : "classes without samples here: precision, recall and f1 are averages over all classes "
+                       "and count these as 0");
 }
 
 void log_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine::EvalReport& report,

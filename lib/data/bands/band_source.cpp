@@ -40,12 +40,7 @@ class BandSource : public ForwardingSource {
     if (std::string cause = decode_bands(file.bytes, file.size, shape_, scratch, buffer.data()); !cause.empty()) {
       return cause;
     }
-    content.bytes = buffer.data();
-    content.size = bytes;
-    content.height = static_cast<int>(shape_.height);
-    content.width = static_cast<int>(shape_.width);
-    content.channels = static_cast<int>(shape_.channels);
-    content.element = shape_.element;
+    content.set_pixels(buffer.data(), shape_);
     content.decode_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     return "";
   }

@@ -144,9 +144,11 @@ SoundPlace FileList::place(int64_t index) const {
 namespace {
 
 /// Images, samples of many bands, or sounds, by what most are called.
-std::shared_ptr<const Source> as_samples(std::shared_ptr<const FileSource> files, const config::SoundOptions& sound) {
+std::shared_ptr<const Source> as_samples(FileList list, std::vector<std::string> class_names,
+                                         std::vector<std::string> target_names, const config::SoundOptions& sound) {
   int64_t sounds = 0;
-  for (int64_t i = 0; i < files->size(); ++i) sounds += has_sound_name(files->place(i).path) ? 1 : 0;
+  for (int64_t i = 0; i < list.size(); ++i) sounds += has_sound_name(std::string(list.relative_path(i))) ? 1 : 0;
+  auto files = std::make_shared<const FileSource>(std::move(list), std::move(class_names), std::move(target_names));
   if (2 * sounds <= files->size()) return as_bands(std::move(files));
   return make_sound_source(
       files, [files](int64_t index) { return files->place(index); }, sound);
@@ -156,8 +158,7 @@ std::shared_ptr<const Source> as_samples(std::shared_ptr<const FileSource> files
 
 std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names,
                                                const config::SoundOptions& sound) {
-  return as_samples(std::make_shared<FileSource>(std::move(files), std::move(class_names), std::vector<std::string>()),
-                    sound);
+  return as_samples(std::move(files), std::move(class_names), {}, sound);
 }
 
 std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std::string> class_names) {
@@ -166,8 +167,7 @@ std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std:
 
 std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names,
                                                  const config::SoundOptions& sound) {
-  return as_samples(std::make_shared<FileSource>(std::move(files), std::vector<std::string>(), std::move(target_names)),
-                    sound);
+  return as_samples(std::move(files), {}, std::move(target_names), sound);
 }
 
 namespace {

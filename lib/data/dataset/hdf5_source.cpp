@@ -86,12 +86,7 @@ class Hdf5Source : public LeafSource, private StoredSamples {
     uint8_t* const stored = buffer.data() + (has_planes ? bytes : 0);
     if (std::string cause = found.file.array->read(found.index, scratch, stored); !cause.empty()) return cause;
     if (has_planes) interleave_planes(stored, buffer.data());
-    content.bytes = buffer.data();
-    content.size = bytes;
-    content.height = static_cast<int>(shape.height);
-    content.width = static_cast<int>(shape.width);
-    content.channels = static_cast<int>(shape.channels);
-    content.element = shape.element;
+    content.set_pixels(buffer.data(), shape);
     return "";
   }
 

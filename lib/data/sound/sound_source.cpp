@@ -79,12 +79,7 @@ class SoundSource : public ForwardingSource {
     const Clock::time_point start = Clock::now();
     if (buffer.size() < bytes) buffer.resize(bytes);
     spectrogram_.decibels(samples.data(), mel_scratch, reinterpret_cast<float*>(buffer.data()));
-    content.bytes = buffer.data();
-    content.size = bytes;
-    content.height = static_cast<int>(shape.height);
-    content.width = static_cast<int>(shape.width);
-    content.channels = static_cast<int>(shape.channels);
-    content.element = shape.element;
+    content.set_pixels(buffer.data(), shape);
     content.decode_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     return "";
   }

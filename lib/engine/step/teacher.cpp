@@ -60,12 +60,4 @@ torch::Tensor Teacher::loss_sum(const torch::Tensor& own_loss, const torch::Tens
   return (1 - share_) * own_loss + share_ * model::distillation_sum(outputs, taught, temperature_);
 }
 
-int64_t Teacher::bytes() const {
-  int64_t bytes = 0;
-  for (const model::NamedTensor& entry : model::state_of(*network_)) {
-    bytes += static_cast<int64_t>(entry.tensor.nbytes());
-  }
-  return bytes;
-}
-
 }  // namespace stoker::engine

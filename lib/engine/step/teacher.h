@@ -40,8 +40,6 @@ class Teacher {
   /// divergence of `outputs`, the student's, from `taught`. float32 [].
   torch::Tensor loss_sum(const torch::Tensor& own_loss, const torch::Tensor& outputs,
                          const torch::Tensor& taught) const;
-  /// Parameters and buffers.
-  int64_t bytes() const;
   /// It, as outputs() sees it.
   model::ImageModel& network() const { return *network_; }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A teacher's outputs for images that never change: computed once, in the order of the data, and kept in the run
 // directory. Which batches they are computed in depends on no epoch, so that a run that is stopped has the same bits.
-#include <cerrno>
 #include <chrono>
 
 #include "core/error.h"
@@ -52,11 +51,11 @@ torch::Tensor outputs_in(const std::string& path, const std::string& digest, at:
 }
 
 void write_outputs(const std::string& path, const std::string& digest, const torch::Tensor& table) {
-  const std::string draft = path + ".new";
-  core::posix_file_system().remove(draft);  // of a run that was killed
-  engine::write_safetensors(draft, {{kOutputs, table}}, {{kOf, digest}});
-  if (core::posix_file_system().rename(draft, path) == 0) return;
-  throw core::errno_error(errno, "rename", draft, core::ErrorKind::cannot_create);
+  core::remove_temporaries_of(path);  // of a run that was killed
+  const std::string temporary = core::temporary_of(path);
+  engine::write_safetensors(temporary, {{kOutputs, table}}, {{kOf, digest}});
+  if (const int error_number = core::posix_file_system().rename(temporary, path); error_number != 0)
+    throw core::errno_error(error_number, "rename", temporary, core::ErrorKind::cannot_create);
 }
 
 }  // namespace

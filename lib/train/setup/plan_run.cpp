@@ -81,7 +81,7 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   inputs.optimizer_bytes =
       std::llround(static_cast<double>(inputs.gradient_bytes) * optimizer_copies(options.optim, *parts.learner.model));
   inputs.average_bytes = parts.learner.ema ? inputs.weight_bytes : 0;
-  inputs.teacher_bytes = parts.learner.teacher ? parts.learner.teacher->bytes() : 0;
+  inputs.teacher_bytes = parts.learner.teacher ? engine::state_bytes(parts.learner.teacher->network()) : 0;
   (inputs.on_cpu() ? inputs.data_bytes : inputs.teacher_bytes) += kept_output_bytes(options, train);
   inputs.copies_to_save = options.run.async_save;
   inputs.largest_tensor_bytes = largest_tensor_bytes(*parts.learner.model);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Files that a run replaces.
+/// Files that a run replaces, and that it continues.
 constexpr const char* kReplaced[] = {"config.yaml", "operator_shapes.csv", "operators.csv", "plan.json", "profile.json",
                                      "report.html", "status.json",         "summary.csv",   "worst.json"};
 constexpr const char* kContinued[] = {"metrics.jsonl", "train.log", "network.ts"};
@@ -63,20 +63,26 @@ bool holds_run(const std::string& path) {
   });
 }
 
+/// Their paths in a run directory.
+std::vector<std::string> written_files(const std::string& path) {
+  std::vector<std::string> files;
+  for (const char* const name : kReplaced) files.push_back((fs::path(path) / name).string());
+  for (const char* const name : kContinued) files.push_back((fs::path(path) / name).string());
+  return files;
+}
+
 /// run-dir may stand in a file from anybody, and name the folder of another program.
 void refuse_files_of_others(const std::string& path) {
-  std::vector<const char*> names(std::begin(kReplaced), std::end(kReplaced));
-  names.insert(names.end(), std::begin(kContinued), std::end(kContinued));
-  for (const char* const name : names) {
-    const std::string file = path + "/" + name;
+  const std::vector<std::string> files = written_files(path);
+  const auto first = std::find_if(files.begin(), files.end(), [](const std::string& file) {
     std::error_code ignored;
-    const fs::file_status status = fs::symlink_status(file, ignored);
-    if (!fs::is_regular_file(status) || fs::file_size(file, ignored) == 0 || holds_run(path)) continue;
-    throw core::Error(core::ErrorKind::config,
-                      core::printable(file) + " is there, and " + core::printable(path) +
-                          " holds no run: a run would write over the file of another program",
-                      "choose another --run-dir, or move the file");
-  }
+    return fs::is_regular_file(fs::symlink_status(file, ignored)) && fs::file_size(file, ignored) != 0;
+  });
+  if (first == files.end() || holds_run(path)) return;
+  throw core::Error(core::ErrorKind::config,
+                    core::printable(*first) + " is there, and " + core::printable(path) +
+                        " holds no run: a run would write over the file of another program",
+                    "choose another --run-dir, or move the file");
 }
 
 }  // namespace
@@ -93,8 +99,7 @@ std::vector<std::string> files_of_run(const std::string& checkpoint) {
   const fs::path folder = fs::path(checkpoint).lexically_normal().parent_path();
   if (folder.filename() != "checkpoints") return files;
   files.push_back(folder.string());
-  for (const char* const name : kReplaced) files.push_back((folder.parent_path() / name).string());
-  for (const char* const name : kContinued) files.push_back((folder.parent_path() / name).string());
+  for (const std::string& file : written_files(folder.parent_path().string())) files.push_back(file);
   return files;
 }
 
