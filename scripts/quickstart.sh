@@ -12,4 +12,5 @@ echo "quickstart: installs packages that are missing (all of them: 420 MB to dow
 echo "quickstart: and 2.2 GB on Debian 13), builds train in some minutes, and trains on Fashion-MNIST in one or two."
 scripts/build.sh --target train
 echo
+[ $# -gt 0 ] || set -- --preset fashion_mnist
 build/release/apps/train "$@"

@@ -145,6 +145,17 @@ ChosenCommand meant(const std::vector<Command>& commands, std::vector<std::strin
   return {&commands.front(), words};
 }
 
+/// A command line without a word: the first steps, and nothing is trained by chance.
+core::Error first_steps() {
+  return wrong("neither data nor a command is named",
+               "train trains networks for images and sounds; the first steps:\n"
+               "  train --data-dir photos --val-fraction 0.1   trains on photos/CLASS/*.jpg, into runs/photos\n"
+               "  train --preset fashion_mnist                 trains the example, Fashion-MNIST\n"
+               "  train eval runs/photos                       evaluates the run, with confidence intervals\n"
+               "  train predict runs/photos new/*.jpg          predicts the classes of new images\n"
+               "train --help has the usual options and all commands, train COMMAND --help those of one");
+}
+
 }  // namespace
 
 std::vector<Command> all_commands() {
@@ -160,8 +171,9 @@ ChosenCommand choose_command(const std::vector<Command>& commands, int argc, con
     words.erase(words.begin());
     words.push_back("--help");
   }
+  if (words.empty()) throw first_steps();
   const auto is_name = [](const std::string& word) { return !word.empty() && word[0] != '-'; };
-  if (words.empty() || !is_name(words[0])) return {&commands.front(), words};
+  if (!is_name(words[0])) return {&commands.front(), words};
   if (words.size() > 1) {
     const Command* const part = find(commands, words[0] + " " + words[1]);
     if (part != nullptr) return {part, {words.begin() + 2, words.end()}};

@@ -24,6 +24,7 @@ std::function<Words(const Workplace&)> beside_photos(const Words& command_line) 
 
 const std::vector<BadInput>& bad_flags() {
   static const std::vector<BadInput> all = {
+      {"NothingAtAll", words({}), kUsage, {"neither data nor a command is named", "train --data-dir photos"}},
       {"UnknownFlagWithTheNearestName",
        words({"--batchsize", "4"}),
        kUsage,

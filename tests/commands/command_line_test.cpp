@@ -99,6 +99,15 @@ TEST(CommandNamesTest, WordsOfOtherProgramsAnswerWithTheWholeCommand) {
   }
 }
 
+TEST(CommandNamesTest, NoWordAtAllAnswersWithTheFirstSteps) {
+  const Failure failure = failure_of_words({});
+  EXPECT_EQ(failure.kind, core::ErrorKind::usage);
+  for (const char* const step : {"--data-dir photos", "--preset fashion_mnist", "eval", "predict", "--help"}) {
+    EXPECT_NE(failure.hint.find(std::string("train ") + step), std::string::npos) << failure.hint;
+  }
+  EXPECT_EQ(named({"--preset", "fashion_mnist"}), "");
+}
+
 TEST(CommandNamesTest, AFormerNameAnswersWithTheNewOne) {
   EXPECT_EQ(failure_of_words({"ls"}).message, "train ls is now train runs");
   EXPECT_EQ(failure_of_words({"watch", "runs/x"}).message, "train watch is now train runs --follow");

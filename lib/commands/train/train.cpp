@@ -411,7 +411,7 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-/// A recipe would train the example that bare `train` trains.
+/// A recipe would train the example that options alone train.
 void require_named_data(const config::Configuration& given) {
   const auto is_named = [&](const auto& field) {
     return given.table.row_of(field).origin.kind != config::Origin::Kind::built_in;

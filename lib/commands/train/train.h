@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train` without a word: trains a network, from scratch or from a checkpoint.
+// `train` without a command: trains a network, from scratch or from a checkpoint.
 #pragma once
 
 #include "commands/command.h"
