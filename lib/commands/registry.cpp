@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "commands/audit/audit.h"
 #include "commands/bench/bench.h"
@@ -77,9 +76,11 @@ const std::map<std::string, std::string>& names_of_others() {
         {"--help", "usage man commands"},
         {"--print-config", "config cfg settings"},
         {"eval", "val valid validate validation test testing evaluate evaluation score metrics"},
-        {"predict", "pred infer inference detect classify prediction predictions label"},
+        {"predict", "pred infer inference classify prediction predictions label"},
         {"export", "convert onnx deploy torchscript"},
-        {"bench", "benchmark speed profile"},
+        {"sweep", "tune tuner hpo hyperopt optimize optimise search grid-search ablate"},
+        {"bench lr", "lr-find lr-finder find-lr lrfind"},
+        {"bench all", "benchmark speed profile"},
         {"check", "checks doctor info env"},
         {"runs", "status history summary logs"},
         {"preview", "visualize visualise view plot"},
@@ -94,9 +95,38 @@ const std::map<std::string, std::string>& names_of_others() {
   return names;
 }
 
+/// The task behind a word of other programs that no command does here; empty for any other word.
+std::string task_without_command(const std::string& word) {
+  static const std::map<std::string, std::string> tasks = {{"detect", "detection"},
+                                                           {"detection", "detection"},
+                                                           {"segment", "segmentation"},
+                                                           {"segmentation", "segmentation"},
+                                                           {"pose", "detection of keypoints"},
+                                                           {"obb", "detection"},
+                                                           {"track", "tracking"},
+                                                           {"tracking", "tracking"}};
+  const auto found = tasks.find(core::lower_case(word));
+  return found == tasks.end() ? "" : found->second;
+}
+
+/// detect train, task=segment mode=val: refused, whatever follows.
+void refuse_tasks(const std::vector<std::string>& words) {
+  std::error_code ignored;
+  for (const std::string& word : words) {
+    const bool is_named = word.rfind("task=", 0) == 0, is_first = &word == &words.front();
+    const std::string task = is_named   ? task_without_command(word.substr(5))
+                             : is_first ? task_without_command(word)
+                                        : "";
+    if (task.empty() || std::filesystem::exists(word, ignored)) continue;
+    throw wrong(
+        core::format("{}: {} is not supported", config::shown(word), task),
+        "train learns classes, labels, numbers and head poses of whole images (--task); boxes: crop the objects "
+        "into CLASS/ folders, then train --data-dir FOLDER");
+  }
+}
+
 /// Ultralytics names a task in front, or both as task=classify mode=train: what is left is the mode in front.
 void leave_out_tasks(std::vector<std::string>& words) {
-  static const std::set<std::string> tasks = {"classify", "detect", "segment", "pose", "obb"};
   words.erase(
       std::remove_if(words.begin(), words.end(), [](const std::string& word) { return word.rfind("task=", 0) == 0; }),
       words.end());
@@ -105,7 +135,7 @@ void leave_out_tasks(std::vector<std::string>& words) {
   if (mode != words.end()) {
     std::rotate(words.begin(), mode, mode + 1);
     words[0] = words[0].substr(5);
-  } else if (words.size() > 1 && tasks.count(words[0]) > 0 &&
+  } else if (words.size() > 1 && words[0] == "classify" &&
              (names_of_others().count(words[1]) > 0 || words[1] == "predict" || words[1] == "export")) {
     words.erase(words.begin());
   }
@@ -119,16 +149,25 @@ ChosenCommand meant(const std::vector<Command>& commands, std::vector<std::strin
     throw wrong(core::format("train {} is now train {}", written, former->second),
                 core::format("train {} --help", former->second.substr(0, former->second.find(" --"))));
   }
+  refuse_tasks(words);
   leave_out_tasks(words);
   if (words.empty()) words = {"train"};
   const std::string unknown = "unknown command " + config::shown(written);
   const std::string plain = core::lower_case(config::kebab(words[0]));
   const auto other = names_of_others().find(plain);
   const std::string ours = other == names_of_others().end() ? plain : other->second;
-  const Command* const command = ours.empty() || ours[0] == '-' ? &commands.front() : find(commands, ours);
+  const size_t blank = std::min(ours.find(' '), ours.size());
+  const Command* const command =
+      ours.empty() || ours[0] == '-' ? &commands.front() : find(commands, ours.substr(0, blank));
   std::vector<std::string> rest(words.begin() + 1, words.end());
   if (command != nullptr) {
+    if (blank < ours.size()) rest.insert(rest.begin(), ours.substr(blank + 1));
     if (ours == "--resume" && (rest.empty() || rest[0][0] == '-')) rest.insert(rest.begin(), "RUN");
+    if (ours == "sweep") {
+      rest.insert(rest.begin(), {"sweeps/lr", "--over", "lr=0.1,0.03,0.01"});
+      return {command, rest,
+              unknown + "; train sweep compares values of options, train bench lr tries learning rates alone"};
+    }
     if (!command->name.empty()) return {command, rest, unknown + "; did you mean " + ours + "?"};
     if (!ours.empty()) {
       rest.insert(rest.begin(), ours);

@@ -88,6 +88,16 @@ TEST(CommandNamesTest, WordsOfOtherProgramsAnswerWithTheWholeCommand) {
        "train --data-dir photos --epochs 3 --lr 0.1 --opt sgd --batch-size auto --device cuda:0"},
       {{"project=runs", "name=a"}, "train --run-dir runs/a"},
       {{"trainer.max_epochs=3", "amp=False", "--lr0", "0.1"}, "train --epochs 3 --no-amp --lr 0.1"},
+      {{"--trainer.max_epochs", "1", "--model.lr=0.1"}, "train --epochs 1 --lr 0.1"},
+      {{"--trainer.devices", "2", "--trainer.logger", "False"}, "train --devices 2"},
+      {{"--input-size", "3", "32", "48"}, "train --img-size 32,48"},
+      {{"--input-size=1,32,32", "--mean", "0.5", "0.5"}, "train --in-chans 1 --img-size 32 --mean 0.5,0.5"},
+      {{"input_size=[3,64,64]", "betas=[0.9,0.95]"}, "train --img-size 64 --betas 0.9,0.95"},
+      {{"plan", "--input-size", "3", "32", "32", "trainer.max_epochs=2"}, "train plan --img-size 32 --epochs 2"},
+      {{"tune", "--epochs", "3"}, "train sweep sweeps/lr --over lr=0.1,0.03,0.01 --epochs 3"},
+      {{"lr_find", "--epochs", "3"}, "train bench lr --epochs 3"},
+      {{"benchmark"}, "train bench all"},
+      {{"--opt-betas", "0.9", "0.95", "--opt-eps", "1e-6"}, "train --betas 0.9,0.95 --eps 1e-6"},
       {{"--name", "a", "--epochs", "3"}, "train --run-dir runs/a --epochs 3"},
       {{"a/b", "--foo", "3", "--batchsize", "4"}, "train --data-dir a/b --batch-size 4"},
       {{"--epochs", "3", "a/b"}, "train --epochs 3 --data-dir a/b"},
@@ -106,6 +116,15 @@ TEST(CommandNamesTest, NoWordAtAllAnswersWithTheFirstSteps) {
     EXPECT_NE(failure.hint.find(std::string("train ") + step), std::string::npos) << failure.hint;
   }
   EXPECT_EQ(named({"--preset", "fashion_mnist"}), "");
+}
+
+TEST(CommandNamesTest, TasksThatNoCommandHasAreRefusedByName) {
+  const std::pair<std::vector<std::string>, const char*> kCases[] = {
+      {{"detect", "train", "data=coco.yaml"}, "\"detect\": detection is not supported"},
+      {{"segment"}, "\"segment\": segmentation is not supported"},
+      {{"mode=train", "task=segment"}, "\"task=segment\": segmentation is not supported"},
+      {{"track", "source=a.mp4"}, "\"track\": tracking is not supported"}};
+  for (const auto& [words, message] : kCases) EXPECT_EQ(failure_of_words(words).message, message);
 }
 
 TEST(CommandNamesTest, AFormerNameAnswersWithTheNewOne) {

@@ -150,12 +150,13 @@ Codec<ImageSize> image_size_codec(int64_t min, int64_t max) {
 
 Codec<std::string> device_codec() {
   Codec<std::string> codec;
-  codec.parse = [](const std::string& text, std::string& value) {
+  codec.parse = [](const std::string& written, std::string& value) {
+    const std::string text = core::lower_case(written);
     int64_t index = 0;
     const bool has_index = text.rfind("cuda:", 0) == 0;
     const bool known =
         text == "cpu" || text == "cuda" || (has_index && read_integer(text.substr(5), 0, 63, index).empty());
-    if (!known) return shown(text) + " is not a device; accepted: auto, cpu, cuda or cuda:N with N from 0 to 63";
+    if (!known) return shown(written) + " is not a device; accepted: auto, cpu, cuda or cuda:N with N from 0 to 63";
     value = text;
     return std::string();
   };

@@ -11,6 +11,7 @@ namespace stoker::config {
 namespace {
 
 using Words = std::vector<ForeignOption>;
+using Texts = std::vector<std::string>;
 
 /// The words, and more with one meaning: names below a section, with blanks between them.
 Words with(Words words, const std::string& section, const char* names, const char* ours) {
@@ -158,6 +159,7 @@ namespace {
 const std::vector<ForeignOption>& words_of_command_lines() {
   static const Words explained = {
       {"batch", "-1=batch-size:auto; *=batch-size"},
+      {"bce-loss", "false=; *=loss:bce"},
       {"cos-lr", "true=sched:cosine; *="},
       {"device", "0|N=device:cuda:*; 0,1|0,1,2,3=devices; *=device"},
       {"distributed", "*=", "processes are started by --devices N or torchrun"},
@@ -225,22 +227,47 @@ const std::vector<ForeignOption>& words_of_command_lines() {
   return words;
 }
 
+/// timm's channels, height and width; channels follow from the data, where they are three.
+void set_input_size(const Texts& sizes, std::vector<std::pair<std::string, std::string>>& options) {
+  if (sizes.size() == 3 && sizes[0] != "3") options.emplace_back("in-chans", sizes[0]);
+  const std::string& width = sizes.back();
+  const std::string height = sizes.size() < 2 ? width : sizes[sizes.size() - 2];
+  options.emplace_back("img-size", height == width ? width : height + "," + width);
+}
+
 }  // namespace
+
+std::string without_brackets(std::string text) {
+  const auto is_bracket = [](char c) { return c == '[' || c == ']' || c == '(' || c == ')' || c == ' '; };
+  text.erase(std::remove_if(text.begin(), text.end(), is_bracket), text.end());
+  return text;
+}
 
 bool translate_foreign_option(const std::string& name, std::string text,
                               std::vector<std::pair<std::string, std::string>>& options, std::string& note) {
   if (text == "True" || text == "False" || text == "None") text[0] = static_cast<char>(text[0] + ('a' - 'A'));
-  for (const ForeignOption& word : words_of_command_lines()) {
-    if (word.name != name) continue;
-    const std::string ours = word.ours;
-    note = word.note;
-    if (ours.find('=') == std::string::npos) options.emplace_back(ours, text);
-    for (const ForeignCase& one : ours.find('=') == std::string::npos ? std::vector<ForeignCase>() : cases_of(word)) {
+  if (name == "input-size") {
+    set_input_size(split_words(without_brackets(text), ','), options);
+    return true;
+  }
+  const auto has_name = [&](const ForeignOption& word) { return word.name == name; };
+  const Words* const tables[] = {&words_of_command_lines(), &lightning_keys(), &timm_keys()};
+  for (const Words* const words : tables) {
+    const auto word = std::find_if(words->begin(), words->end(), has_name);
+    if (word == words->end() || word->ours[0] == '\0' || word->ours[0] == '@') continue;
+    const std::string ours = word->ours;
+    note = word->note;
+    if (ours.find('=') == std::string::npos) {
+      options.emplace_back(ours, text);
+      return true;
+    }
+    for (const ForeignCase& one : cases_of(*word)) {
       const auto fits = [&](const std::string& pattern) { return fits_pattern(pattern, text); };
       if (std::none_of(one.patterns.begin(), one.patterns.end(), fits)) continue;
       for (const auto& [option, value] : one.values) options.emplace_back(option, filled_in(value, text));
-      break;
+      return true;
     }
+    if (note.empty() && words != tables[0]) note = "there is no such option here";
     return true;
   }
   return false;
@@ -295,13 +322,15 @@ std::vector<ForeignCase> cases_of(const ForeignOption& word) {
 }
 
 bool fits_pattern(const std::string& pattern, const std::string& text) {
-  if (pattern == "*" || pattern == text) return true;
-  if (pattern == "-") return text.empty() || text == "false" || text == "0" || text == "0.0";
+  const std::string small = core::lower_case(text);
+  if (pattern == "*") return true;
+  if (pattern == "-") return small.empty() || small == "false" || small == "0" || small == "0.0";
   int64_t ignored = 0;
   if (pattern == "I")
     return read_integer(text, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), ignored)
         .empty();
-  return pattern == "N" && read_integer(text, 1, 1'000'000'000'000, ignored).empty();
+  if (pattern == "N") return read_integer(text, 1, 1'000'000'000'000, ignored).empty();
+  return core::lower_case(pattern) == small;
 }
 
 std::string filled_in(std::string text, const std::string& theirs) {
@@ -310,8 +339,6 @@ std::string filled_in(std::string text, const std::string& theirs) {
 }
 
 namespace {
-
-using Texts = std::vector<std::string>;
 
 std::string with_commas(const Texts& parts) {
   std::string text = parts.front();

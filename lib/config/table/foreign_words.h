@@ -41,8 +41,11 @@ const std::vector<ForeignOption>& foreign_options();
 const std::vector<ForeignOption>& timm_keys();
 const std::vector<ForeignOption>& lightning_keys();
 const std::vector<ForeignDefault>& foreign_defaults();
-/// Translates an option of another program's command line: Ultralytics (lr0=0.01) and Hugging Face (--output_dir);
-/// false where it is unknown. Without options: nothing, and `note` may give the reason.
+/// "0.9,0.999" of "[0.9, 0.999]".
+std::string without_brackets(std::string text);
+/// Translates an option of another program's command line: Ultralytics (lr0=0.01), Hugging Face (--output_dir),
+/// Lightning (trainer.devices) and timm; false where it is unknown. Without options: nothing, and `note` may give the
+/// reason.
 bool translate_foreign_option(const std::string& name, std::string text,
                               std::vector<std::pair<std::string, std::string>>& options, std::string& note);
 /// The folder that project=runs/x, --name first and the like stand for, in the words of a command line.
@@ -50,6 +53,7 @@ std::string foreign_run_dir(const std::vector<std::string>& words);
 
 /// The cases of an option.
 std::vector<ForeignCase> cases_of(const ForeignOption& word);
+/// In any letters.
 bool fits_pattern(const std::string& pattern, const std::string& text);
 /// A TEXT with their value in place of `*`.
 std::string filled_in(std::string text, const std::string& theirs);

@@ -122,9 +122,10 @@ std::string Table::expand(const std::string& name, const std::string& text, std:
 
 std::string in_small_letters(const Row& row, const std::string& text) {
   const std::string small = core::lower_case(text);
+  const bool is_number_word = row.is_number && small == "auto";
   const bool is_switch_word = row.is_switch && (small == "true" || small == "false" || small == "auto");
   const bool is_listed = std::find(row.choices.begin(), row.choices.end(), small) != row.choices.end();
-  return is_switch_word || is_listed ? small : text;
+  return is_number_word || is_switch_word || is_listed ? small : text;
 }
 
 std::string Table::set(Row& row, const std::string& text, const Origin& origin) {

@@ -215,6 +215,12 @@ TEST(FlagsTest, ListedWordsAreTakenInAnyLetters) {
   EXPECT_EQ(parsed({"--channels-last", "True"})->table.find("channels-last")->render(), "true");
   EXPECT_EQ(parsed({"--channels-last=AUTO"})->table.find("channels-last")->render(), "auto");
   EXPECT_EQ(parsed({"--amp", "BFloat16"})->table.find("amp")->render(), "bfloat16");
+  EXPECT_EQ(parsed({"--amp", "BFLOAT16"})->table.find("amp")->render(), "bfloat16");
+  EXPECT_EQ(parsed({"--precision", "BF16"})->table.find("amp")->render(), "bfloat16");
+  EXPECT_EQ(parsed({"--amp-dtype", "Float16"})->table.find("amp")->render(), "float16");
+  EXPECT_EQ(parsed({"--accelerator", "CPU"})->table.find("device")->render(), "cpu");
+  EXPECT_EQ(parsed({"--device", "CPU"})->table.find("device")->render(), "cpu");
+  EXPECT_EQ(parsed({"--batch-size", "Auto"})->table.find("batch-size")->render(), "auto");
   EXPECT_EQ(parsed({"--run-dir", "Auto"})->table.find("run-dir")->render(), "Auto") << "a name";
 }
 
