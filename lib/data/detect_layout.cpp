@@ -75,43 +75,45 @@ void check_data_dir(const config::DataOptions& options) {
   }
   const std::string kind = file_found_text(options.data_dir);
   if (is_there && !kind.empty()) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("the data folder {} is not a folder, it {}", core::printable(options.data_dir),
-                                   kind.substr(0, kind.find(": "))),
-                      kind.substr(kind.find(": ") + 2) + "\n" + expected_data_tree(options));
+    throw layout_error(core::ErrorKind::no_input,
+                       core::format("the data folder {} is not a folder, it {}", core::printable(options.data_dir),
+                                    kind.substr(0, kind.find(": "))),
+                       options, kind.substr(kind.find(": ") + 2));
   }
   struct stat info {};
   const int problem = ::stat(options.data_dir.c_str(), &info) == 0 ? 0 : errno;
   const bool is_pattern = options.data_dir.find_first_of("*{") != std::string::npos;
   const bool is_name = !is_there && (options.data_dir.find('/') == std::string::npos ||
                                      options.data_dir.find("://") != std::string::npos);
-  throw core::Error(core::ErrorKind::no_input,
-                    core::format("the data folder {} {}", core::printable(options.data_dir),
-                                 is_there            ? "is not a folder"
-                                 : problem == ENOENT ? "does not exist"
-                                                     : core::format("cannot be looked at: {}", std::strerror(problem))),
-                    std::string(is_pattern ? "name the folder itself: its files are found by their names\n"
-                                : is_name  ? "nothing is downloaded: name a folder on this machine\n"
-                                           : "") +
-                        expected_data_tree(options));
+  throw layout_error(
+      core::ErrorKind::no_input,
+      core::format("the data folder {} {}", core::printable(options.data_dir),
+                   is_there            ? "is not a folder"
+                   : problem == ENOENT ? "does not exist"
+                                       : core::format("cannot be looked at: {}", std::strerror(problem))),
+      options,
+      is_pattern ? "name the folder itself: its files are found by their names"
+      : is_name  ? "nothing is downloaded: name a folder on this machine"
+                 : "");
 }
 
 /// The layout of class folders with images, or with videos.
 std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
   const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
   if (!has_train && has_class_folders(options) && !has_no_val_split(options)) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
-                                   core::printable(options.train_split)),
-                      "if they are class folders, add --val-fraction 0.1 (or --val-split none, to train on all); if "
-                      "one of them is the training split, name it with --train-split\n" +
-                          found_text(options.data_dir) + lists_text(options) + expected_data_tree(options));
+    throw layout_error(core::ErrorKind::no_input,
+                       core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
+                                    core::printable(options.train_split)),
+                       options,
+                       found_text(options.data_dir) + lists_text(options) +
+                           "if they are class folders, add --val-fraction 0.1 (or --val-split none, to train on all); "
+                           "if one of them is the training split, name it with --train-split");
   }
   if (has_train && !has_videos && folders_in(options.data_dir + "/" + options.train_split).empty()) {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{}/{} holds 0 class folders; at least 2 classes are needed",
-                                   core::printable(options.data_dir), core::printable(options.train_split)),
-                      found_text(options.data_dir) + lists_text(options) + expected_data_tree(options));
+    throw layout_error(core::ErrorKind::data,
+                       core::format("{}/{} holds 0 class folders; at least 2 classes are needed",
+                                    core::printable(options.data_dir), core::printable(options.train_split)),
+                       options, found_text(options.data_dir) + lists_text(options));
   }
   return has_videos ? make_clip_layout(options, /*root_is_train=*/!has_train)
                     : make_folder_layout(options, /*root_is_train=*/!has_train);
@@ -304,9 +306,9 @@ std::unique_ptr<Layout> detected(const config::DataOptions& options) {
     return as(has_videos ? Type::clips : Type::folder, folder_layout(options, has_videos));
   }
   if (!whole_hdf5_files(options.data_dir).empty()) return as(Type::hdf5, make_hdf5_layout(options));
-  throw core::Error(core::ErrorKind::no_input,
-                    core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
-                    found_text(options.data_dir) + lists_text(options) + expected_data_tree(options));
+  throw layout_error(core::ErrorKind::no_input,
+                     core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
+                     options, found_text(options.data_dir) + lists_text(options));
 }
 
 }  // namespace
@@ -338,6 +340,14 @@ std::string expected_data_tree(const config::DataOptions& options) {
           ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
             "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt"
           : "");
+}
+
+core::Error layout_error(core::ErrorKind kind, const std::string& message, const config::DataOptions& options,
+                         std::string steps) {
+  if (!steps.empty() && steps.back() == '\n') steps.pop_back();
+  if (!steps.empty() && steps.front() == '\n') steps.erase(0, 1);
+  const std::string tree = expected_data_tree(options);
+  return steps.empty() ? core::Error(kind, message, tree) : core::Error(kind, message + "\n" + tree, steps);
 }
 
 std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {

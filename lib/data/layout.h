@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/options.h"
+#include "core/error.h"
 #include "data/source.h"
 
 namespace stoker::data {
@@ -81,6 +82,10 @@ void require_images(const Source& source, const std::string& split);
 
 /// The layouts that are accepted below --data-dir, in lines: the hint of errors about missing data.
 std::string expected_data_tree(const config::DataOptions& options);
+/// An error about what lies in the data folder. `steps` end what is printed, behind the layouts that are expected;
+/// without steps these are the hint.
+core::Error layout_error(core::ErrorKind kind, const std::string& message, const config::DataOptions& options,
+                         std::string steps);
 
 // The content of a folder without a supported data set, and the next step, for messages.
 

