@@ -87,9 +87,8 @@ CsvManifest::CsvManifest(const std::string& path, const config::DataOptions& opt
   find_path_column(options.csv_path);
   begin_column_ = has_header_ ? find_column("begin") : header_.size();
   end_column_ = has_header_ ? find_column("end") : header_.size();
-  if (!split_column().empty()) {
-    remark_ = core::format("column '{}' is not used: every row is of this split", core::printable(split_column()));
-  }
+  if (const std::string name = split_column(); !name.empty())
+    add_remark("column '" + core::printable(name) + "' is not used: every row is of this split");
 }
 
 std::string CsvManifest::split_column() {
@@ -168,8 +167,7 @@ std::vector<size_t> CsvManifest::data_columns() {
   }
   if (columns.empty()) return counting;  // each image has a number of its own
   for (const size_t column : counting) {
-    remark_ += core::format("{}column '{}' counts the rows and is left out", remark_.empty() ? "" : "; ",
-                            core::printable(header_[column]));
+    add_remark("column '" + core::printable(header_[column]) + "' counts the rows and is left out");
   }
   return columns;
 }
@@ -217,7 +215,8 @@ void CsvManifest::find_path_column(const std::string& requested) {
   for (size_t i = 0; path_column_ >= header_.size() && i < kPathNames.size(); ++i) {
     path_column_ = find_column(kPathNames[i]);
   }
-  if (path_column_ < header_.size()) return;
+  if (path_column_ < header_.size())
+    return add_remark("images are in '" + core::printable(header_[path_column_]) + "'");
   for (const std::string& name : header_) {
     if (core::lower_case(name).rfind("pixel", 0) != 0) continue;
     fail("its columns hold pixels, not the paths of images",
@@ -448,7 +447,8 @@ std::vector<std::string> LabelManifest::one_hot_names() const {
 }
 
 std::string LabelManifest::note() const {
-  if (!is_guess_) return "";
+  const bool is_usual = !is_guess_ && !is_requested_ && core::lower_case(header()[label_column_]) != "label";
+  if (!is_guess_ && !is_usual) return "";
   const std::string begin = has_header() ? "" : "the list has no header; ";
   switch (kind_) {
     case Kind::column: return begin + core::format("labels are in '{}'", core::printable(header()[label_column_]));

@@ -70,6 +70,7 @@ class CsvManifest {
   bool read_row(Row& row);
   bool read_new_row(Row& row);
   void find_path_column(const std::string& requested);
+  void add_remark(const std::string& text) { remark_ += (remark_.empty() ? "" : "; ") + text; }
   /// Which field of a row names an image that is there; as many as it has when none does.
   size_t field_with_image(const std::vector<std::string>& row);
 

@@ -350,8 +350,14 @@ TEST(PublishedDataTest, WhatWasFoundOtherwiseIsSaid) {
   folder.write("val.csv", "id,breed\nk2,2\n");
   const std::string notes = notes_of(folder);
   EXPECT_NE(notes.find("train: labels are in 'breed'"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("train: images are in 'id'"), std::string::npos) << notes;
   EXPECT_NE(notes.find("train: images are in images/, with .jpg behind the name"), std::string::npos) << notes;
   EXPECT_NE(notes.find("classes without training images: 1 of 3 (the first: 0)"), std::string::npos) << notes;
+  folder.write("train.csv", "path,class\nk1.jpg,1\nk2.jpg,2\n");
+  folder.write("val.csv", "path,label\nk2.jpg,2\n");
+  const std::string usual = notes_of(folder);
+  EXPECT_NE(usual.find("train: labels are in 'class'"), std::string::npos) << usual;
+  EXPECT_EQ(usual.find("val: labels are in"), std::string::npos) << usual;
   folder.write("train.csv", ",id,breed\n0,k1,Pug\n1,k2,pug \n2,k1,Pug\n");
   folder.write("val.csv", "id,breed\nk2,pug\n");
   const std::string others = notes_of(folder);
