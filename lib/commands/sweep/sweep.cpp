@@ -279,7 +279,9 @@ Command sweep_command() {
                                  sweep_runs, flags);
   command.arguments = {config::argument("DIR", "Folder for the run directories and sweep.csv.", flags->directory)};
   command.flags = {
-      flag("over", "OPTION=VALUES", "Values between commas, or ; where they hold commas; LOW..HIGH with --random.",
+      flag("over", "OPTION=VALUES",
+           "Values to try, as lr=0.1,0.03; between ; where they hold commas; LOW..HIGH with --random. Repeated: all "
+           "combinations.",
            flags->over),
       flag("random", "N", "Draws N combinations by --seed, instead of all.", flags->random, 1, 100'000),
       flag("seeds", "N", "Seeds of each combination, from --seed on (default: 1).", flags->seeds, 1, 10'000),

@@ -55,9 +55,10 @@ std::string accepted_text(const Row& row) {
   return row.unit + (row.unit.empty() || range.empty() ? "" : ": ") + range;
 }
 
-std::string value_text(const Row& row) {
+std::string value_text(const Row& row, bool of_run) {
   const std::string accepted = stand_beside_flag(row.choices) ? row.unit : accepted_text(row);
-  return (accepted.empty() ? "" : accepted + "; ") + "default " + default_value_text(row);
+  return (accepted.empty() ? "" : accepted + "; ") + "default" +
+         (of_run ? ": that of the run" : " " + default_value_text(row));
 }
 
 std::string alias_text(const Row& row) {
@@ -159,9 +160,11 @@ void append_usual(std::string& out, const Table& table) {
 
 void append_group(std::string& out, const Table& table, const Group& group, const Syntax& chosen) {
   std::string entries;
+  const bool has_run = !chosen.arguments.empty() && chosen.arguments.front().name.rfind("RUN", 0) == 0;
+  const bool of_run = has_run && group.name != "device" && group.name != "run" && group.name != "log";
   for (const Row& row : table.rows()) {
     if (row.group == group.name && !row.is_expert && chosen.takes(row)) {
-      append_entry(entries, flag_text(row), row.help + " [" + value_text(row) + "]" + alias_text(row));
+      append_entry(entries, flag_text(row), row.help + " [" + value_text(row, of_run) + "]" + alias_text(row));
     }
   }
   if (!entries.empty()) out += "\n" + group.title + " (" + group.name + "):\n" + entries;
@@ -179,10 +182,11 @@ void append_experts(std::string& out, const Table& table) {
 
 std::string render_short_help(const Table& table, const Commands& commands) {
   std::string text =
-      "Usage: train [options]\n\n"
+      "Usage: train [options]\n"
+      "       train COMMAND ...\n\n"
       "Trains a network; the same command resumes an interrupted run.\n\n"
       "Examples:\n"
-      "  train --data-dir photos                   photos/train/CLASS/*.jpg, photos/val/CLASS/*.jpg\n"
+      "  train --data-dir photos                       photos/train/CLASS/*.jpg, photos/val/CLASS/*.jpg\n"
       "  train --data-dir photos --val-fraction 0.1    photos/CLASS/*.jpg\n"
       "  train --data-dir photos --model resnet18 --pretrained --epochs 20 --lr 0.01\n"
       "  train eval runs/photos\n"
