@@ -41,6 +41,21 @@ TEST(PlanTest, PrintsWhatARunTakesAndBeginsNone) {
   EXPECT_FALSE(fs::exists(work / "run"));
 }
 
+TEST(PlanTest, WhatIsKnownIsPrintedBeforeAnythingIsProvenOrTried) {
+  const Workplace work;
+  write_idx(work);
+  Launch launch;
+  launch.words = plan_words({"-v"});
+  launch.directory = work.path();
+  const Ended ended = run(launch);
+  SCOPED_TRACE(story_of(launch.words, ended));
+  ASSERT_EQ(ended.exit_code, 0);
+  const size_t tried = ended.out.find("memory of activations: tried");
+  for (const char* const known : {"model     ", " parameters\n", "memory    host ", "disk      checkpoints of "}) {
+    EXPECT_LT(ended.out.find(known), tried) << known;
+  }
+}
+
 TEST(PlanTest, ARunKeepsWhatWasPredictedAndWhatWasSeen) {
   const Workplace work;
   write_idx(work);

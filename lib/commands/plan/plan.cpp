@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "engine/group/c10d/join.h"
+#include "model/image_model.h"
 #include "plan/memory_plan.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
@@ -41,6 +42,19 @@ std::string disk_line(const DiskPlan& disk) {
   return format("disk      checkpoints of {}, {} at most: {}{}", core::bytes_text(each), disk.kept,
                 core::bytes_text(each * static_cast<double>(disk.kept)),
                 disk.free_bytes > 0 ? format(" of {} free", core::bytes_text(disk.free_bytes)) : "");
+}
+
+/// Lines that can be shown before the libraries are proven and anything is tried.
+std::vector<std::string> known_lines(const config::ResolvedOptions& options, const engine::Learner& learner,
+                                     const plan::PlanInputs& inputs) {
+  const plan::MemoryPlan memory = plan::make_memory_plan(inputs);
+  std::vector<std::string> lines = {format("model     {}, {} parameters", options.model.model,
+                                           core::count_text(model::parameter_count(*learner.model)))};
+  for (const std::string& line : plan::plan_summary(memory, memory_budget(learner.device))) {
+    lines.push_back(line + "; at least: activations are tried next");
+  }
+  lines.push_back(disk_line(disk_plan(options.run, memory.checkpoint_bytes)));
+  return lines;
 }
 
 std::string time_line(const plan::EpochEstimate& estimate) {
@@ -141,6 +155,9 @@ Outcome make_plan(const Context& context, const PlanFlags& flags, bool& is_writt
   }
   RunShare share;
   share.ranks = fewest;
+  share.on_known = [&](const engine::Learner& learner, const plan::PlanInputs& known) {
+    for (const std::string& line : known_lines(options, learner, known)) core::log_info("{}", line);
+  };
   set_up_training(settings, /*resumes=*/false, prepared, share);
 
   std::vector<plan::DevicePlan> plans;

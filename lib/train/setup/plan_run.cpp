@@ -195,6 +195,7 @@ plan::PlanInputs measure_plan(const PlanParts& parts) {
   };
   const plan::MemoryBudget budget = memory_budget(parts.learner.device, parts.processes);
   finish(resident_before);
+  if (!parts.computes) return inputs;
   if (!plan::shortage(plan::make_memory_plan(inputs), budget).empty()) return inputs;  // as it is, it is too much
   if (const auto activations = probed(parts, budget)) {
     inputs.training_bytes = [model = *activations](int64_t images) { return model.training_bytes(images); };

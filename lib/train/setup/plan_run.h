@@ -42,6 +42,7 @@ struct PlanParts {
   int64_t ranks = 1;      ///< of the run
   int64_t processes = 1;  ///< of them on this machine, which share its memory
   int64_t most_side = 0;  ///< above 0: activations are tried on images of at most this side, and extended by area
+  bool computes = true;   ///< else activations are left out
 };
 
 /// Sizes, and activations by trying a few images: some tenths of a second for a small network, a few seconds at most.

@@ -22,6 +22,7 @@
 #include "train/setup/plan_run.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/settings.h"
+#include "train/setup/teacher.h"
 
 namespace stoker::train {
 namespace {
@@ -115,6 +116,16 @@ void refuse_hopeless_batch(const Settings& settings, const RunSetup& prepared, t
   plan::require_enough_memory(inputs, budget, /*plan_check=*/true);
 }
 
+/// The proof takes minutes on a machine without one: what is known before it is shown first.
+void show_known(const Settings& settings, const RunSetup& prepared, torch::Device device, bool resumes,
+                const RunShare& share) {
+  engine::Learner learner =
+      build_learner(settings.options(), device, resumes, prepared.datasets.train->learned_names());
+  share.on_known(learner, measure_plan({settings, prepared.datasets, learner, *prepared.task, prepared.data_bytes,
+                                        resumes, share.ranks, share.processes, /*most_side=*/0,
+                                        /*computes=*/false}));
+}
+
 /// Placeholders for unknown facts must not be trained with.
 void refuse_assumptions(const config::Resolution& resolution) {
   if (resolution.assumed.empty()) return;
@@ -138,6 +149,7 @@ std::pair<std::vector<double>, std::vector<double>> normalisation_of_run(const s
 
 void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
   const config::DataOptions& given = settings.given_data();
+  require_teacher(settings.options());
   const int64_t resident_before = settled_resident_bytes();
   prepared.datasets = data::open_datasets(measure ? given : without_copies(given));
   prepared.data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
@@ -148,6 +160,7 @@ void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
   settings.learn(&config::Facts::data, facts);
   settings.set_model_facts();
   require_model_for(settings.options(), *prepared.datasets.train);
+  require_fitting_teacher(settings.options(), prepared.datasets.train->learned_names());
   if (measure) measure_workers(settings, *prepared.datasets.train);
 }
 
@@ -155,8 +168,9 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
   prepared.task = build_task(options, device);
-  if (share.ranks == 1 && share.processes == 1) refuse_hopeless_batch(settings, prepared, device, resumes);
   if (!resumes) require_starting_weights(options.model);
+  if (share.on_known) show_known(settings, prepared, device, resumes, share);
+  if (share.ranks == 1 && share.processes == 1) refuse_hopeless_batch(settings, prepared, device, resumes);
   if (!share.root_has_proven) prove_before_measuring(settings, prepared.datasets, share.from_root);
   prepared.learner = build_learner(options, device, resumes, prepared.datasets.train->learned_names());
   choose_arithmetic(settings, prepared, device, resumes, share.from_root);

@@ -43,6 +43,8 @@ struct RunShare {
   std::function<config::Measured<int64_t>(const config::Measured<int64_t>& own)> agree_on_batch = {};
   FromRoot from_root = {};       ///< see measure_amp()
   bool root_has_proven = false;  ///< that the libraries are right: this rank has taken over what was found
+  /// Called before anything is computed, with a plan that lacks activations; empty: no such plan is made.
+  std::function<void(const engine::Learner& learner, const plan::PlanInputs& inputs)> on_known = {};
 };
 
 /// Opens the device, builds what is trained, measures its memory, chooses an automatic batch, and puts the data behind

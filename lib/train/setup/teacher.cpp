@@ -155,6 +155,15 @@ void set_normalisation(const config::ResolvedOptions& student, const config::Pre
 
 }  // namespace
 
+void require_teacher(const config::ResolvedOptions& options) {
+  if (!options.model.teacher.empty() && !is_file_of_teacher(options)) checkpoint_of(options.model.teacher);
+}
+
+void require_fitting_teacher(const config::ResolvedOptions& options, const std::vector<std::string>& classes) {
+  if (options.model.teacher.empty() || is_file_of_teacher(options)) return;
+  rows_of_classes(options, run_of_teacher(options).record.names, classes);
+}
+
 void add_teacher(const config::ResolvedOptions& options, deploy::NetworkUse& use) {
   if (options.model.teacher.empty()) return;
   if (is_file_of_teacher(options)) {

@@ -17,6 +17,10 @@
 
 namespace stoker::train {
 
+/// Throws no_input where neither a file nor a checkpoint is there.
+void require_teacher(const config::ResolvedOptions& options);
+/// Throws as open_teacher() where a run does not fit these data.
+void require_fitting_teacher(const config::ResolvedOptions& options, const std::vector<std::string>& classes);
 /// The network, which is proven with the one that learns.
 void add_teacher(const config::ResolvedOptions& options, deploy::NetworkUse& use);
 /// The value of `teacher` in a run's identity becomes the digest of the checkpoint or of the file: the bytes are
