@@ -74,6 +74,14 @@ void add_stop_signals(const std::string& names) {
   core::add_stop_signals(numbers);
 }
 
+/// One that cannot be written would be found when everything is computed.
+void require_outputs(const Command& command) {
+  for (const config::Flag& flag : command.flags) {
+    if (flag.output == nullptr || flag.output->empty()) continue;
+    (flag.writes == config::Flag::Writes::folder ? require_folder_output : require_file_output)(*flag.output);
+  }
+}
+
 Outcome run_command(const Command& command, const Context& context, const Program& program) {
   config::parse_command_line(context.line, context.configuration);
   add_stop_signals(context.configuration.options.run.stop_signals);
@@ -82,6 +90,7 @@ Outcome run_command(const Command& command, const Context& context, const Progra
     write_page(text);
     return {core::kExitOk, ""};
   }
+  if (!context.configuration.flags.print_config) require_outputs(command);
   if (!command.run) become_full_program(context.argv);
   program.begin(context.configuration.flags);
   const config::LogOptions& log = context.configuration.options.log;

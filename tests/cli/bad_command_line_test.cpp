@@ -181,6 +181,85 @@ const std::vector<BadInput>& foreign_words() {
   return all;
 }
 
+/// The run is not there (66): what else is wrong is reported before it is looked for.
+std::function<Words(const Workplace&)> beside_file_and_folder(const Words& command_line) {
+  return [command_line](const Workplace& work) {
+    std::filesystem::create_directory(work / "folder");
+    work.write("file", "x");
+    return command_line;
+  };
+}
+
+const std::vector<BadInput>& late_mistakes() {
+  static const std::vector<BadInput> all = {
+      {"FewResamples", words({"eval", "nowhere", "--resamples", "39"}), kUsage, {"--resamples: 39 is too few"}},
+      {"LogitsWithoutAFolder", words({"eval", "nowhere", "--logits"}), kUsage, {"add --output FOLDER"}},
+      {"FeaturesBesideClasses",
+       words({"predict", "nowhere", "a.jpg", "--features", "--top-k", "2"}),
+       kUsage,
+       {"--features"}},
+      {"PredictionsAsNumpy", words({"predict", "nowhere", "a.jpg", "-o", "p.npy"}), kUsage, {"--output writes CSV"}},
+      {"FileForEval",
+       beside_file_and_folder({"eval", "nowhere", "-o", "file"}),
+       kCannotCreate,
+       {"cannot create folder file: a file is in the way", "hint: choose another folder"}},
+      {"FileAboveTheFolderOfEval",
+       beside_file_and_folder({"eval", "nowhere", "-o", "file/eval"}),
+       kCannotCreate,
+       {"cannot create folder file/eval: a file is in the way"}},
+      {"FileForReplay",
+       beside_file_and_folder({"inspect", "replay", "nowhere", "--update", "1", "-o", "file"}),
+       kCannotCreate,
+       {"cannot create folder file: a file is in the way"}},
+      {"FileForHeatMaps",
+       beside_file_and_folder({"predict", "nowhere", "a.jpg", "--explain", "file"}),
+       kCannotCreate,
+       {"cannot create folder file: a file is in the way"}},
+      {"FolderForPredict",
+       beside_file_and_folder({"predict", "nowhere", "a.jpg", "-o", "folder"}),
+       kCannotCreate,
+       {"cannot create folder: it is a folder", "hint: name a file in it: folder/NAME"}},
+      {"FolderForExport",
+       beside_file_and_folder({"export", "nowhere", "-o", "folder"}),
+       kCannotCreate,
+       {"cannot create folder: it is a folder", "hint: name a file in it: folder/NAME"}},
+      {"NoFolderForExport",
+       words({"export", "nowhere", "-o", "none/m.onnx"}),
+       kCannotCreate,
+       {"cannot create none/m.onnx: No such file or directory", "its folder is not there: make it"}},
+      {"FolderForImport",
+       beside_file_and_folder({"import", "nowhere", "-o", "folder"}),
+       kCannotCreate,
+       {"cannot create folder: it is a folder"}},
+      {"FolderForPreview",
+       beside_file_and_folder({"preview", "--data-dir", "nowhere", "-o", "folder"}),
+       kCannotCreate,
+       {"cannot create folder: it is a folder"}},
+      {"FolderForAudit",
+       beside_file_and_folder({"audit", "nowhere", "-o", "folder"}),
+       kCannotCreate,
+       {"cannot create folder: it is a folder"}},
+      {"FolderForCheck",
+       beside_file_and_folder({"check", "-o", "folder"}),
+       kCannotCreate,
+       {"cannot create folder: it is a folder"}},
+      {"FolderForRuns",
+       beside_file_and_folder({"runs", "nowhere", "--html", "-o", "folder"}),
+       kCannotCreate,
+       {"cannot create folder: it is a folder"}},
+      {"FolderForReceipt",
+       beside_file_and_folder({"inspect", "verify", "nowhere", "--receipt", "folder"}),
+       kCannotCreate,
+       {"cannot create folder: it is a folder"}},
+      {"NoTeacher",
+       words({"--data-dir", "nowhere", "--teacher", "none"}),
+       kNoInput,
+       {"no checkpoint in none", "name a run directory"}},
+  };
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(LateMistakes, BadCommandLine, ::testing::ValuesIn(late_mistakes()), name_of);
 INSTANTIATE_TEST_SUITE_P(ForeignWords, BadCommandLine, ::testing::ValuesIn(foreign_words()), name_of);
 INSTANTIATE_TEST_SUITE_P(Flags, BadCommandLine, ::testing::ValuesIn(bad_flags()), name_of);
 INSTANTIATE_TEST_SUITE_P(Values, BadCommandLine, ::testing::ValuesIn(bad_values()), name_of);

@@ -46,7 +46,7 @@ TEST_F(CertaintyCommandTest, TheSameSeedGivesTheSameIntervalsAndNoResamplesNone)
   EXPECT_EQ(run({"eval", "run", "--resamples", "-1"}, work_.path()).exit_code, 64);
   const Ended too_few = run({"eval", "run", "--resamples", "2"}, work_.path());
   EXPECT_EQ(too_few.exit_code, 64);
-  EXPECT_NE(too_few.err.find("--resamples 2: too few for a 95 % interval"), std::string::npos) << too_few.err;
+  EXPECT_NE(too_few.err.find("--resamples: 2 is too few for a 95 % interval"), std::string::npos) << too_few.err;
 }
 
 TEST_F(CertaintyCommandTest, ARunAgainstItselfHasNoWinner) {

@@ -176,7 +176,7 @@ TEST_F(ResultCommandsTest, PredictEndsWithItsReaderAndBeginsNothingThatCannotBeW
   const struct {
     const char* output;
     const char* cause;
-  } rows[] = {{"images", "cannot create images: Is a directory"},
+  } rows[] = {{"images", "cannot create images: it is a folder"},
               {"nowhere/p.csv", "cannot create nowhere/p.csv: No such file or directory"}};
   for (const auto& row : rows) {
     const Words words = {"predict", "run", "images", "-o", row.output, "--num-workers", "1"};

@@ -29,9 +29,9 @@ inline Command audit_command() {
                    flags->run),
       config::flag("suspects", "N", "Labels of each split that are listed with --run (default: 200).", flags->suspects,
                    1, 1'000'000'000),
-      config::flag("output,o", "FILE",
-                   "Writes a page with pictures of all findings; -: to standard output, instead of the text.",
-                   flags->output),
+      config::output_flag("output,o", config::Flag::Writes::file,
+                          "Writes a page with pictures of all findings; -: to standard output, instead of the text.",
+                          flags->output),
       config::flag("json", "Prints the findings as JSON on standard output.", flags->json)};
   command.takes = [](const config::Row& row) {
     return row.group == "data" || row.name == "task" || row.in_eval || row.in_pack;

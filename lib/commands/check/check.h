@@ -20,7 +20,7 @@ inline Command check_command() {
                                  "Measures this machine and recommends settings; with data also the time of an epoch.",
                                  check_machine, flags);
   command.flags = {
-      config::flag("output,o", "FILE", "Output file (default: stdout).", flags->output),
+      config::output_flag("output,o", config::Flag::Writes::file, "Output file (default: stdout).", flags->output),
       config::flag("all-files", "Reads and decodes every file of the data, not 500 of each split.", flags->all_files),
       config::flag("json", "Writes the findings as JSON.", flags->json)};
   command.takes = takes_all_but_run;

@@ -85,6 +85,20 @@ struct Sureness {
   std::string against{};  ///< path of the checkpoint that was compared with
 };
 
+/// The run or checkpoint of --against, checked before anything is computed; nothing without it.
+std::optional<LoadedModel> load_other(const Context& context, const EvalFlags& flags, const JoinedRanks& ranks,
+                                      const LoadedModel& loaded) {
+  if (flags.against.empty()) return std::nullopt;
+  std::optional<LoadedModel> other = load_configuration(context.line, ranks, {flags.against, flags.which});
+  if (other->options().data.task != loaded.options().data.task) {
+    throw Error(ErrorKind::config,
+                format("{} learns another task than {}", core::printable(other->saved.path),
+                       core::printable(loaded.saved.path)),
+                "compare runs of the same --task");
+  }
+  return other;
+}
+
 /// Another network on the same samples.
 statistics::EvaluatedSamples evaluated_by(const JoinedRanks& ranks, LoadedModel& other, const LoadedModel& loaded) {
   const auto same_source = [&](const config::Configuration&, const std::vector<std::string>& trained) {
@@ -92,12 +106,6 @@ statistics::EvaluatedSamples evaluated_by(const JoinedRanks& ranks, LoadedModel&
     return loaded.source;
   };
   load_network(same_source, ranks, other);
-  if (other.options().data.task != loaded.options().data.task) {
-    throw Error(
-        ErrorKind::config,
-        format("{} learns another task than {}", core::printable(other.saved.path), core::printable(loaded.saved.path)),
-        "compare runs of the same --task");
-  }
   engine::GatheredSamples gathered(task_spec(other.options()), *other.task);
   predict_together(ranks, other, [&](const data::Batch& batch, const torch::Tensor& outputs, const data::Loader&) {
     gathered.add(outputs, batch);
@@ -106,14 +114,13 @@ statistics::EvaluatedSamples evaluated_by(const JoinedRanks& ranks, LoadedModel&
 }
 
 /// All ranks make this call; the figures are computed on the root alone.
-Sureness sureness_of(const Context& context, const EvalFlags& flags, const JoinedRanks& ranks,
-                     const LoadedModel& loaded, const statistics::EvaluatedSamples& samples) {
+Sureness sureness_of(const EvalFlags& flags, const JoinedRanks& ranks, const LoadedModel& loaded,
+                     std::optional<LoadedModel>& other, const statistics::EvaluatedSamples& samples) {
   Sureness sureness;
   statistics::EvaluatedSamples others;
-  if (!flags.against.empty()) {
-    LoadedModel other = load_configuration(context.line, ranks, {flags.against, flags.which});
-    sureness.against = other.saved.path;
-    others = evaluated_by(ranks, other, loaded);
+  if (other) {
+    sureness.against = other->saved.path;
+    others = evaluated_by(ranks, *other, loaded);
   }
   if (!ranks.is_root()) return sureness;
   statistics::BootstrapSettings settings;
@@ -121,7 +128,7 @@ Sureness sureness_of(const Context& context, const EvalFlags& flags, const Joine
   settings.seed = loaded.options().train.seed;
   settings.threads = core::read_machine_facts().cpus;
   sureness.certainty = statistics::certainty_of(samples, settings);
-  if (!flags.against.empty()) sureness.comparison = statistics::compare(samples, others, settings);
+  if (other) sureness.comparison = statistics::compare(samples, others, settings);
   return sureness;
 }
 
@@ -333,16 +340,11 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
   LoadedModel loaded = load_configuration(context.line, ranks, {flags.checkpoint, flags.which});
   const config::ResolvedOptions& options = loaded.options();
   if (context.configuration.flags.print_config) return print_config(loaded);
-  constexpr int64_t kLeastResamples = 40;  // with fewer, a 95 % interval has no value at its ends
-  if (flags.resamples > 0 && flags.resamples < kLeastResamples) {
-    throw Error(ErrorKind::usage, format("--resamples {}: too few for a 95 % interval", flags.resamples),
-                format("at least {}; 0 leaves the intervals out", kLeastResamples));
-  }
-  if (flags.logits && flags.output.empty()) {
-    throw Error(ErrorKind::usage, "--logits are written to a file, but --output is not given", "add --output FOLDER");
-  }
+  std::optional<LoadedModel> other = load_other(context, flags, ranks, loaded);
   const auto open = [&](const config::Configuration& given, const std::vector<std::string>& trained) {
-    return open_labelled(flags, given, trained);
+    auto source = open_labelled(flags, given, trained);
+    if (other) require_same_classes(*source, other->saved.class_names);
+    return source;
   };
   load_network(open, ranks, loaded);
   if (const double temperature = options.task.temperature; temperature != 1 && !flags.calibrate) {
@@ -370,7 +372,7 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
   };
   const engine::EvalReport report =
       engine::evaluate_outputs(*loaded.task, loaded.device, predict_all, visit, output_names(loaded));
-  const Sureness sureness = sureness_of(context, flags, ranks, loaded, gathered.samples());
+  const Sureness sureness = sureness_of(flags, ranks, loaded, other, gathered.samples());
   const config::EvalMetric metric = options.train.eval_metric;
   const Outcome outcome = {core::kExitOk,
                            "evaluated",
@@ -394,6 +396,9 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
 }  // namespace
 
 Outcome evaluate(const Context& context, const EvalFlags& flags) {
+  if (flags.logits && flags.output.empty()) {
+    throw Error(ErrorKind::usage, "--logits are written to a file, but --output is not given", "add --output FOLDER");
+  }
   return evaluate_on_devices(context,
                              [&](const JoinedRanks& ranks) { return evaluate_as_rank(context, flags, ranks); });
 }

@@ -41,16 +41,25 @@ inline Command eval_command() {
                        "Labelled data instead of the run's own: a folder of classes or of splits, a CSV or "
                        "HDF5 file.",
                        flags->data, /*is_optional=*/true)};
+  config::Flag resamples =
+      config::flag("resamples", "N",
+                   "Bootstrap resamples for the confidence intervals, at least 40 (default: 2000); 0: no intervals.",
+                   flags->resamples, 0, 1'000'000);
+  resamples.store = [flags, number = resamples.store](const std::string& text) -> std::string {
+    constexpr int64_t kLeast = 40;  // with fewer, a 95 % interval has no value at its ends
+    const std::string problem = number(text);
+    if (!problem.empty() || flags->resamples == 0 || flags->resamples >= kLeast) return problem;
+    return text + " is too few for a 95 % interval; accepted: 40 to 1000000, or 0 for no intervals";
+  };
   command.flags = {
       which_flag(flags->which),
       config::flag("split", "NAME", "Split to evaluate on (default: the run's validation split).", flags->split),
-      config::flag("output,o", "FOLDER", "Folder for CSV files of results per image and per class.", flags->output),
+      config::output_flag("output,o", config::Flag::Writes::folder,
+                          "Folder for CSV files of results per image and per class.", flags->output),
       config::flag("against", "RUN_OR_CHECKPOINT",
                    "Compares with this run or checkpoint on the same images, with confidence intervals.",
                    flags->against),
-      config::flag("resamples", "N",
-                   "Bootstrap resamples for the confidence intervals, at least 40 (default: 2000); 0: no intervals.",
-                   flags->resamples, 0, 1'000'000),
+      resamples,
       config::flag("calibrate",
                    "Fits a temperature and, for labels, thresholds to the split and stores them in preprocess.json; "
                    "prints the calibration error (ECE) of held-out images before and after.",

@@ -68,14 +68,18 @@ class Scratch {
   std::string path_;
 };
 
-/// `inputs`: float32 or uint8 [images, ...]. Throws Error{unavailable} where stoker-check-onnx is not installed,
-/// Error{config} with the reader's words where it cannot read or run the file.
+/// Throws Error{unavailable} where it is not installed.
+std::string checker_program() {
+  std::string program = core::find_beside_program(kChecker, "../libexec/stoker");
+  if (!program.empty()) return program;
+  throw Error(ErrorKind::unavailable, core::format("--check: {} is not installed beside this program", kChecker),
+              "build with OpenCV's dnn module (libopencv-dnn-dev), or leave --check out");
+}
+
+/// `inputs`: float32 or uint8 [images, ...]. Throws Error{unavailable} as checker_program(), Error{config} with the
+/// reader's words where it cannot read or run the file.
 OnnxAnswers run_onnx(const std::string& path, const torch::Tensor& inputs) {
-  const std::string program = core::find_beside_program(kChecker, "../libexec/stoker");
-  if (program.empty()) {
-    throw Error(ErrorKind::unavailable, core::format("--check: {} is not installed beside this program", kChecker),
-                "build with OpenCV's dnn module (libopencv-dnn-dev), or leave --check out");
-  }
+  const std::string program = checker_program();
   const Scratch scratch;
   const std::string questions = scratch / "inputs.safetensors", answers = scratch / "answers";
   engine::write_safetensors(questions, {{"inputs", inputs}});
@@ -254,11 +258,9 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
     throw Error(ErrorKind::usage, "--format safetensors writes weights alone, which compute nothing by themselves",
                 "leave out --with-preprocessing, --with-predictions and --check, or choose onnx or torchscript");
   }
+  if (flags.check && std::string_view(wanted.name) == "onnx") checker_program();
   LoadedModel loaded = load_configuration(context.line, JoinedRanks(), {flags.checkpoint, flags.which});
   const config::Preprocessing record = record_of(loaded);
-  torch::Tensor samples = named_samples(flags.inputs, loaded);
-  if (!samples.defined()) loaded.settings->settle(config::facts_of(record));
-  const std::map<std::string, std::string> metadata = metadata_of(loaded, record);
   const std::string path = output_path(flags, wanted);
   refuse_output_over_input(path, flags.inputs, {});
   refuse_output_over_input(path, files_of_run(loaded.saved.path), {});
@@ -267,6 +269,9 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
     throw Error(ErrorKind::usage, "--check reads the file again, but " + core::printable(path) + " is no file",
                 "leave --check out, or name a file");
   }
+  torch::Tensor samples = named_samples(flags.inputs, loaded);
+  if (!samples.defined()) loaded.settings->settle(config::facts_of(record));
+  const std::map<std::string, std::string> metadata = metadata_of(loaded, record);
   const Outcome outcome = {core::kExitOk, "exported", loaded.saved.state.updates, loaded.saved.path};
   if (is_weights) {
     std::map<std::string, std::string> with_kind = metadata;

@@ -26,10 +26,10 @@ inline Command import_command() {
                    "The network that the weights are for: all of it must be there, and gets the names of "
                    "torchvision.",
                    flags->network),
-      config::flag("output,o", "FILE",
-                   "File that the weights are written to as safetensors (default: none; they are listed on "
-                   "standard output).",
-                   flags->output)};
+      config::output_flag("output,o", config::Flag::Writes::file,
+                          "File that the weights are written to as safetensors (default: none; they are listed on "
+                          "standard output).",
+                          flags->output)};
   return command;
 }
 

@@ -79,8 +79,9 @@ inline Command replay_command() {
   command.arguments = {checkpoint_argument(flags->run)};
   command.flags = {
       config::flag("update", "N", "The update to recompute, from 1.", flags->update, 1, kMaxInspectedUpdate),
-      config::flag("output,o", "DIR",
-                   "Folder for pictures and figures (default: replay/update-N in the run directory).", flags->output),
+      config::output_flag("output,o", config::Flag::Writes::folder,
+                          "Folder for pictures and figures (default: replay/update-N in the run directory).",
+                          flags->output),
       findings_as_json(flags->json)};
   command.takes = [](const config::Row& row) { return row.name == "override-resume" || may_differ_from_run(row); };
   return command;
@@ -100,13 +101,14 @@ inline Command verify_command() {
     flags->segments = 0;
     return std::string();
   };
-  command.flags = {segments, config::removed_flag("stretches", "was renamed: write --segments"),
-                   config::flag("receipt", "FILE",
-                                "Writes where the weights come from, if all holds: FILE is an in-toto statement with "
-                                "SLSA provenance, FILE.spdx.json an SPDX 3 document. Given instead of RUN, FILE "
-                                "is proven again.",
-                                flags->receipt),
-                   findings_as_json(flags->json)};
+  command.flags = {
+      segments, config::removed_flag("stretches", "was renamed: write --segments"),
+      config::output_flag("receipt", config::Flag::Writes::file,
+                          "Writes where the weights come from, if all holds: FILE is an in-toto statement with "
+                          "SLSA provenance, FILE.spdx.json an SPDX 3 document. Given instead of RUN, FILE "
+                          "is proven again.",
+                          flags->receipt),
+      findings_as_json(flags->json)};
   return command;
 }
 

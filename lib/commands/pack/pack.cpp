@@ -136,6 +136,7 @@ Outcome pack_data_set(const Settings& resolved, const PackFlags& flags) {
   }
   data::PackSettings settings = settings_of(resolved.options(), flags, flags.output);
   refuse_output_inside(flags.output, flags.dataset);
+  require_folder_output(flags.output);
   PackNews news(resolved.options().log);
   std::vector<std::string> notes;
   std::vector<data::SplitToPack> splits;

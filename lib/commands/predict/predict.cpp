@@ -168,6 +168,23 @@ class Rows {
   int64_t next_ = 0, left_out_ = 0;
 };
 
+[[noreturn]] void refuse_explaining_together() {
+  throw Error(ErrorKind::usage, "--explain goes with predictions of one process", "leave --features or --devices out");
+}
+
+/// Refuses flags that contradict each other, before a run is read.
+void check_flags(const PredictFlags& flags) {
+  if (!flags.explain.empty() && flags.features) refuse_explaining_together();
+  if (flags.features && (flags.logits || flags.probabilities || flags.top_k > 1)) {
+    throw Error(ErrorKind::usage, "--features are written instead of predictions",
+                "leave --logits, --probabilities and --top-k out, or --features");
+  }
+  if (core::ends_with(flags.output, ".npy") || core::ends_with(flags.output, ".npz")) {
+    throw Error(ErrorKind::usage, "--output writes CSV or JSON Lines, not NumPy's format",
+                "give a name that ends with .csv; numpy.genfromtxt(FILE, delimiter=',', skip_header=1) reads it");
+  }
+}
+
 Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const JoinedRanks& ranks) {
   const config::Configuration& requested = context.configuration;
   using config::OnBadImage;
@@ -181,14 +198,7 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   };
   LoadedModel loaded = load_configuration(context.line, ranks, {flags.checkpoint, flags.which}, skips_bad_images);
   if (context.configuration.flags.print_config) return print_config(loaded);
-  if (!flags.explain.empty() && (flags.features || ranks.place().size > 1)) {
-    throw Error(ErrorKind::usage, "--explain goes with predictions of one process",
-                "leave --features or --devices out");
-  }
-  if (flags.features && (flags.logits || flags.probabilities || flags.top_k > 1)) {
-    throw Error(ErrorKind::usage, "--features are written instead of predictions",
-                "leave --logits, --probabilities and --top-k out, or --features");
-  }
+  if (!flags.explain.empty() && ranks.place().size > 1) refuse_explaining_together();
   const config::TaskKind task = loaded.options().data.task;
   if (flags.top_k > 1 && task != config::TaskKind::multiclass) {
     throw Error(ErrorKind::usage,
@@ -199,10 +209,6 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
   if (flags.probabilities && config::has_scaled_targets(task)) {
     throw Error(ErrorKind::usage, core::format("--probabilities: {} has none", config::task_name(task)),
                 "leave it out: each row has the predicted numbers");
-  }
-  if (core::ends_with(flags.output, ".npy") || core::ends_with(flags.output, ".npz")) {
-    throw Error(ErrorKind::usage, "--output writes CSV or JSON Lines, not NumPy's format",
-                "give a name that ends with .csv; numpy.genfromtxt(FILE, delimiter=',', skip_header=1) reads it");
   }
   if (ranks.place().size > 1 && std::count(flags.inputs.begin(), flags.inputs.end(), "-") > 0) {
     throw Error(ErrorKind::usage, "several processes cannot read one standard input", "give a list as @FILE");
@@ -262,6 +268,7 @@ Outcome predict_as_rank(const Context& context, const PredictFlags& flags, const
 }  // namespace
 
 Outcome predict(const Context& context, const PredictFlags& flags) {
+  check_flags(flags);
   return evaluate_on_devices(context, [&](const JoinedRanks& ranks) { return predict_as_rank(context, flags, ranks); });
 }
 

@@ -42,10 +42,12 @@ inline Command predict_command() {
       config::flag(
           "json", "Writes JSON Lines instead of CSV, one object per image; also if the output ends in .json or .jsonl.",
           flags->json),
-      config::flag("output,o", "FILE", "Output file (default: standard output).", flags->output),
+      config::output_flag("output,o", config::Flag::Writes::file, "Output file (default: standard output).",
+                          flags->output),
       config::flag("logits", "Writes the network's raw outputs as well.", flags->logits),
-      config::flag("explain", "FOLDER",
-                   "Folder for heat maps of the images: what speaks for the prediction (LayerCAM).", flags->explain),
+      config::output_flag("explain", config::Flag::Writes::folder,
+                          "Folder for heat maps of the images: what speaks for the prediction (LayerCAM).",
+                          flags->explain),
       config::flag("features", "Writes the outputs of the layer before the classifier instead.", flags->features)};
   command.takes = [](const config::Row& row) { return row.in_predict; };
   command.reads_files = command.opens_networks = true;

@@ -18,8 +18,9 @@ inline Command preview_command() {
       make_command("preview", "[options] [--output FILE]",
                    "Draws a contact sheet of augmented training images, and of the same images over several epochs.",
                    preview, flags);
-  command.flags = {config::flag("output,o", "FILE", "The picture, a PNG (default: preview.png); - is standard output.",
-                                flags->output)};
+  command.flags = {config::output_flag("output,o", config::Flag::Writes::file,
+                                       "The picture, a PNG (default: preview.png); - is standard output.",
+                                       flags->output)};
   command.takes = takes_all_but_run;
   command.reads_files = true;
   return command;

@@ -257,10 +257,11 @@ Command runs_command() {
       flag("follow,f", "Keeps the curves, or with --html the page, up to date until the runs end.", flags->follow),
       flag("html", "Writes one HTML page about a run, several runs side by side, or all runs below a folder.",
            flags->html),
-      flag("output,o", "FILE",
-           "File of the page (default: report.html in the folder, or here when there are several); - is standard "
-           "output.",
-           flags->output),
+      config::output_flag(
+          "output,o", config::Flag::Writes::file,
+          "File of the page (default: report.html in the folder, or here when there are several); - is standard "
+          "output.",
+          flags->output),
       choice_flag("to", {"mlflow"},
                   "Writes the runs into a folder of MLflow, which is the last DIR; with --follow until the runs end.",
                   flags->to),

@@ -67,6 +67,13 @@ Flag flag(const std::string& names, const std::string& placeholder, const std::s
   return made;
 }
 
+Flag output_flag(const std::string& names, Flag::Writes writes, const std::string& help, std::string& into) {
+  Flag made = flag(names, writes == Flag::Writes::folder ? "FOLDER" : "FILE", help, into);
+  made.writes = writes;
+  made.output = &into;
+  return made;
+}
+
 Flag choice_flag(const std::string& names, const std::vector<std::string>& choices, const std::string& help,
                  std::string& into) {
   Flag made = flag(names, "", help, into);

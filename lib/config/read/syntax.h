@@ -18,6 +18,9 @@ struct Flag {
   std::string placeholder;           ///< stands for the value in --help: "FILE"
   std::vector<std::string> choices;
   std::string help;  ///< empty: not listed
+  enum class Writes { nothing, file, folder };
+  Writes writes = Writes::nothing;
+  const std::string* output = nullptr;  ///< the value, where it names what the command writes
   /// Stores the value, "true" of a switch. Returns "" or what is wrong with it.
   std::function<std::string(const std::string& text)> store;
 
@@ -34,6 +37,8 @@ Flag flag(const std::string& names, const std::string& placeholder, const std::s
 /// A whole number from `least` to `most`.
 Flag flag(const std::string& names, const std::string& placeholder, const std::string& help, int64_t& into,
           int64_t least, int64_t most);
+/// Names an output: one that cannot be written is refused before anything is read.
+Flag output_flag(const std::string& names, Flag::Writes writes, const std::string& help, std::string& into);
 Flag choice_flag(const std::string& names, const std::vector<std::string>& choices, const std::string& help,
                  std::string& into);
 

@@ -117,6 +117,36 @@ void refuse_output_over_input(const std::string& path, const std::vector<std::st
   }
 }
 
+void require_file_output(const std::string& path) {
+  const std::string file = output_file(path);
+  if (file.empty()) return;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) {
+    throw core::Error(
+        core::ErrorKind::cannot_create, core::format("cannot create {}: it is a folder", core::printable(file)),
+        core::format("name a file in it: {}", core::printable((std::filesystem::path(file) / "NAME").string())));
+  }
+  if (::access(core::parent_of(file).c_str(), W_OK | X_OK) != 0) {
+    throw core::output_error(errno, "create", file, core::ErrorKind::cannot_create);
+  }
+}
+
+void require_folder_output(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path there = fs::absolute(path, ignored).lexically_normal();
+  while (!fs::exists(fs::symlink_status(there, ignored)) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there, ignored)) {
+    throw core::Error(core::ErrorKind::cannot_create,
+                      core::format("cannot create folder {}: a file is in the way: {}", core::printable(path),
+                                   core::printable(there.string())),
+                      "choose another folder, or move the file");
+  }
+  if (::access(there.c_str(), W_OK | X_OK) != 0) {
+    throw core::errno_error(errno, "create folder", core::printable(path), core::ErrorKind::cannot_create);
+  }
+}
+
 bool write_page(const std::string& text) { return write_stream(stdout, text, "standard output"); }
 
 ResultStream::ResultStream(const std::string& path) : path_(file_behind(path)), temporary_(core::temporary_of(path_)) {
@@ -126,11 +156,7 @@ ResultStream::ResultStream(const std::string& path) : path_(file_behind(path)), 
     if (!device_) throw core::errno_error(errno, "open", core::printable(path_), core::ErrorKind::io);
     return;
   }
-  // An output that cannot be written is an error before anything is computed.
-  std::error_code ignored;
-  const bool is_folder = std::filesystem::is_directory(path_, ignored);
-  const int error_number = is_folder ? EISDIR : ::access(core::parent_of(path_).c_str(), W_OK | X_OK) != 0 ? errno : 0;
-  if (error_number != 0) throw core::output_error(error_number, "create", path_, core::ErrorKind::cannot_create);
+  require_file_output(path_);
   core::remove_temporaries_of(path_);
   file_ = std::make_unique<core::CheckedWriter>(temporary_);
 }

@@ -25,6 +25,10 @@ bool write_page(const std::string& text);
 /// False: its reader has left. Throws io, cannot_create or permission.
 bool write_result(const std::string& path, const std::string& content);
 
+/// Throws cannot_create or permission where the file or folder of that name cannot be written; "-" and devices can.
+void require_file_output(const std::string& path);
+void require_folder_output(const std::string& path);
+
 /// The file that an output named `path` becomes: what a link leads to. Empty: standard output, a device or a pipe.
 std::string output_file(const std::string& path);
 
