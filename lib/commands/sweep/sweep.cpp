@@ -43,7 +43,9 @@ std::optional<PartResult> noted_result(const Sweep& sweep, const SweepPart& part
   const core::Json noted = core::parse_json(core::read_file(path, kMaxResultBytes), core::printable(path));
   try {
     if (noted.at("options") != part.options) return std::nullopt;
-    return PartResult{noted.at("metric"), noted.at("value"), noted.at("lower_is_better")};
+    PartResult result = {noted.at("metric"), noted.at("value"), noted.at("lower_is_better")};
+    if (const auto loss = noted.find("loss"); loss != noted.end() && loss->is_number()) result.loss = *loss;
+    return result;
   } catch (const core::Json::exception&) {
     throw Error(ErrorKind::data, core::printable(path) + " is not what a sweep writes", "remove it");
   }
@@ -53,7 +55,8 @@ void note_result(const Sweep& sweep, const SweepPart& part, const Goal& goal, co
   const core::Json noted = {{"options", part.options},
                             {"metric", result.metric},
                             {"value", result.value},
-                            {"lower_is_better", result.lower_is_better}};
+                            {"lower_is_better", result.lower_is_better},
+                            {"loss", result.loss}};  // null: not known
   core::write_file_atomically(sweep.path_of(part) + goal.file(), core::json_page(noted), /*durable=*/true);
 }
 
@@ -64,7 +67,7 @@ bool is_busy(const std::string& run_dir) {
 
 PartResult best_of(const observe::RunRecord& record, const std::string& run_dir) {
   const auto best = observe::best_epoch(record);
-  if (best) return {best->metric, best->value, best->lower_is_better};
+  if (best) return {best->metric, best->value, best->lower_is_better, best->loss};
   throw Error(ErrorKind::config, core::printable(run_dir) + " was not evaluated: there is nothing to compare",
               "leave out --val-split none and --val-every never");
 }
@@ -89,10 +92,12 @@ PartResult result_after(const std::string& run_dir, int64_t updates) {
   const auto place = [&](const std::string& name) {
     return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
   };
-  const size_t at = place("updates"), value = place("eval_" + best.metric);
+  const size_t at = place("updates"), value = place("eval_" + best.metric), loss = place("eval_loss");
   for (auto row = record.epoch_rows.rbegin(); row != record.epoch_rows.rend(); ++row) {
     if (at >= row->size() || value >= row->size() || std::atoll((*row)[at].c_str()) != updates) continue;
-    return {best.metric, std::strtod((*row)[value].c_str(), nullptr), best.lower_is_better};
+    PartResult result = {best.metric, std::strtod((*row)[value].c_str(), nullptr), best.lower_is_better};
+    if (loss < row->size()) result.loss = std::strtod((*row)[loss].c_str(), nullptr);
+    return result;
   }
   throw Error(ErrorKind::config, format("{} has no evaluation after update {}", core::printable(run_dir), updates),
               "was it trained without --halve? remove it, or sweep into another folder");

@@ -2,6 +2,7 @@
 // Successive halving: which combinations of a sweep advance after a share of their updates.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "commands/sweep/sweep_parts.h"
 #include "core/format.h"
@@ -10,6 +11,15 @@
 namespace stoker::train {
 
 using core::format;
+
+bool stands_before(const MeanResult& a, const MeanResult& b, bool lower_is_better) {
+  if (std::isnan(a.value) || std::isnan(b.value)) return !std::isnan(a.value) && std::isnan(b.value);
+  // The mean of the same results in another order differs by rounding.
+  const auto rounded = [](double value) { return std::strtod(format("{:.12g}", value).c_str(), nullptr); };
+  const double first = rounded(a.value), second = rounded(b.value);
+  if (first == second) return a.loss < b.loss;
+  return lower_is_better ? first < second : first > second;
+}
 
 int64_t short_rungs(const Sweep& sweep) {
   if (sweep.halve == 0) return 0;
@@ -27,6 +37,7 @@ int64_t divisor_of(const Sweep& sweep, int64_t rung) {
 std::vector<RungRow> ranked(const Sweep& sweep, int64_t rung, const std::vector<size_t>& recipes,
                             const std::vector<std::optional<PartResult>>& results) {
   std::vector<RungRow> rows;
+  std::vector<double> losses(sweep.recipes.size());
   bool lower_is_better = false;
   for (const size_t recipe : recipes) {
     double sum = 0;
@@ -34,13 +45,13 @@ std::vector<RungRow> ranked(const Sweep& sweep, int64_t rung, const std::vector<
       if (sweep.parts[i].recipe != recipe) continue;
       const bool has_failed = !results[i] || results[i]->metric.empty();
       sum += has_failed ? std::nan("") : results[i]->value;
+      losses[recipe] += has_failed ? 0 : results[i]->loss;
       if (!has_failed) lower_is_better = results[i]->lower_is_better;
     }
     rows.push_back({rung, recipe, sum / static_cast<double>(sweep.units()), false});
   }
   std::stable_sort(rows.begin(), rows.end(), [&](const RungRow& a, const RungRow& b) {
-    if (std::isnan(a.value) || std::isnan(b.value)) return !std::isnan(a.value) && std::isnan(b.value);
-    return lower_is_better ? a.value < b.value : a.value > b.value;
+    return stands_before({a.value, losses[a.recipe]}, {b.value, losses[b.recipe]}, lower_is_better);
   });
   const size_t kept = (rows.size() + static_cast<size_t>(sweep.halve) - 1) / static_cast<size_t>(sweep.halve);
   for (size_t i = 0; i < kept; ++i) rows[i].advances = true;

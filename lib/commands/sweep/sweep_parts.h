@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,7 +56,16 @@ struct PartResult {
   std::string metric;  ///< empty: it diverged
   double value = 0;
   bool lower_is_better = false;
+  double loss = std::numeric_limits<double>::infinity();  ///< of validation; infinite: not known
 };
+
+/// Results of a recipe over its runs.
+struct MeanResult {
+  double value = 0;  ///< NaN: there is none
+  double loss = 0;
+};
+/// Whether `a` stands before `b`: the better value, of equal ones the lower loss, as a run chooses its best epoch.
+bool stands_before(const MeanResult& a, const MeanResult& b, bool lower_is_better);
 
 // Successive halving (Jamieson and Talwalkar 2016): all combinations run for a share of their updates, the best of them
 // for `halve` times as many, until few run to their end.

@@ -450,7 +450,7 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
 }
 
 Evaluated Checkpoints::best_left(const RunProgress& state) const {
-  return best_present(files_, saved_metric(manifest_of(identity_)), settings_.lower_is_better, state.updates);
+  return best_present(files_, saved_metric(manifest_of(identity_)), state.updates);
 }
 
 void Checkpoints::point_best(const RunProgress& state) {

@@ -33,8 +33,7 @@ class Checkpoints {
     bool keep_best = true;
     bool space_check = true;
     core::FileSystem* file_system = &core::posix_file_system();  ///< outlives the checkpoints
-    bool asynchronous = true;      ///< training waits for a copy in host memory alone, which stays for the next save
-    bool lower_is_better = false;  ///< of the evaluation metric
+    bool asynchronous = true;  ///< training waits for a copy in host memory alone, which stays for the next save
   };
   /// Checkpoints that stay although keep_last would let them go. Counts of updates; 0: none.
   struct Kept {

@@ -241,8 +241,9 @@ void Trainer::validate(RunProgress& at, bool is_due, EpochEvent& event) {
   event.metrics = result.metrics;
   event.eval_seconds = core::seconds_since(begin);
   const bool counts_evaluations = settings_.val_every.unit != config::Interval::Unit::epochs;
-  event.is_best = at.note_result(result.value_of(settings_.eval_metric), config::lower_is_better(settings_.eval_metric),
-                                 settings_.min_delta, is_due, counts_evaluations);
+  event.is_best =
+      at.note_result(result.value_of(settings_.eval_metric), result.loss,
+                     config::lower_is_better(settings_.eval_metric), settings_.min_delta, is_due, counts_evaluations);
   if (is_due && schedule_.counts_for_plateau(at.updates)) {
     at.note_for_plateau(result.value_of(settings_.eval_metric), config::lower_is_better(settings_.eval_metric),
                         schedule_.options());

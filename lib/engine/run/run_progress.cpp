@@ -2,6 +2,8 @@
 #include "engine/run/run_progress.h"
 
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <string>
 
 #include "core/error.h"
@@ -24,6 +26,7 @@ void for_each_field(State& state, Visit visit) {
     visit(name + "_value", evaluated.value);
     visit(name + "_epoch", evaluated.epoch);
     visit(name + "_updates", evaluated.updates);
+    visit(name + "_loss", evaluated.loss);
   };
   visit_evaluated("best", state.best);
   visit_evaluated("due_best", state.due_best);
@@ -42,7 +45,7 @@ void for_each_field(State& state, Visit visit) {
 
 /// Whether states of before have no such field.
 bool came_later(const std::string& name) {
-  return name == "pieces" || name.rfind("due_best_", 0) == 0 || name.rfind("counted_", 0) == 0 ||
+  return name == "pieces" || name == "best_loss" || name.rfind("due_best_", 0) == 0 || name.rfind("counted_", 0) == 0 ||
          name.rfind("latest_", 0) == 0 || name.rfind("evaluated_", 0) == 0 || name.rfind("plateau_", 0) == 0 ||
          name == "rate_cuts";
 }
@@ -67,6 +70,17 @@ bool read_field(const core::Json& value, double& field) {
   if (!value.is_number()) return false;
   field = value.get<double>();
   return true;
+}
+
+bool read_field(const core::Json& value, std::optional<double>& field) { return read_field(value, field.emplace()); }
+
+void write_field(core::Json& json, const std::string& name, const std::optional<double>& field) {
+  if (field) json[name] = *field;
+}
+
+template <typename Field>
+void write_field(core::Json& json, const std::string& name, const Field& field) {
+  json[name] = field;
 }
 
 /// Counts that do not fall.
@@ -94,14 +108,22 @@ bool Evaluated::is_beaten_by(double other, bool lower_is_better, double by) cons
   return std::isfinite(other) && (!exists() || (lower_is_better ? value - other : other - value) > by);
 }
 
-bool RunProgress::note_result(double value, bool lower_is_better, double min_delta, bool is_due,
+bool Evaluated::gives_way_to(const Evaluated& other, bool lower_is_better) const {
+  if (is_beaten_by(other.value, lower_is_better)) return true;
+  return value == other.value && loss && other.loss && *other.loss < *loss;
+}
+
+bool RunProgress::note_result(double value, double loss, bool lower_is_better, double min_delta, bool is_due,
                               bool counts_evaluations) {
-  const Evaluated now = {value, update_in_epoch == 0 ? epoch - 1 : epoch, updates};
-  const bool is_best = best.is_beaten_by(value, lower_is_better);
+  // JSON has no infinity.
+  const double largest = std::numeric_limits<double>::max();
+  const Evaluated now = {value, update_in_epoch == 0 ? epoch - 1 : epoch, updates,
+                         std::isfinite(loss) ? loss : largest};
+  const bool is_best = best.gives_way_to(now, lower_is_better);
   if (is_best) best = now;
   latest = std::isfinite(value) ? now : Evaluated();
   if (!is_due) return is_best;
-  if (due_best.is_beaten_by(value, lower_is_better)) due_best = now;
+  if (due_best.gives_way_to(now, lower_is_better)) due_best = now;
   evaluated_updates = updates;
   const bool improves = counted.is_beaten_by(value, lower_is_better, min_delta);
   if (improves) counted = now;
@@ -142,7 +164,7 @@ void RunProgress::begin_epoch_again() {
 
 core::Json RunProgress::to_json() const {
   core::Json json = core::Json::object();
-  for_each_field(*this, [&](const std::string& name, const auto& field) { json[name] = field; });
+  for_each_field(*this, [&](const std::string& name, const auto& field) { write_field(json, name, field); });
   return json;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,16 @@ namespace stoker::engine {
 
 /// The result of an evaluation, and its time. There is none while `updates` is -1.
 struct Evaluated {
-  double value = 0;      ///< of the evaluation metric
-  int64_t epoch = -1;    ///< 0-based
-  int64_t updates = -1;  ///< names its checkpoint
+  double value = 0;                 ///< of the evaluation metric
+  int64_t epoch = -1;               ///< 0-based
+  int64_t updates = -1;             ///< names its checkpoint
+  std::optional<double> loss = {};  ///< of validation; states of before have none
 
   bool exists() const { return updates >= 0; }
   /// Whether `other` is better by more than `by`; any is where there is none yet.
   bool is_beaten_by(double other, bool lower_is_better, double by = 0) const;
+  /// Whether the later result `other` takes its place as the best one: of equal values the lower loss decides.
+  bool gives_way_to(const Evaluated& other, bool lower_is_better) const;
 };
 
 struct RunProgress {
@@ -60,9 +64,11 @@ struct RunProgress {
   int64_t schedule_update(int64_t updates_per_epoch) const { return epoch * updates_per_epoch + update_in_epoch; }
   /// One more update of the epoch under way is done, on `new_images` images. `rate`: its learning rate.
   void add_update(int64_t new_images, double rate, int64_t batch_micro_batches);
-  /// An evaluation of it came to `value`. Returns whether that is the best so far. `is_due`: no stop caused it; only
-  /// then it may be an improvement, and epochs without one are counted, or with `counts_evaluations` these.
-  bool note_result(double value, bool lower_is_better, double min_delta, bool is_due, bool counts_evaluations = false);
+  /// An evaluation of it came to `value`, with the validation loss `loss`. Returns whether that is the best so far.
+  /// `is_due`: no stop caused it; only then it may be an improvement, and epochs without one are counted, or with
+  /// `counts_evaluations` these. An equal value with a lower loss is the best one, but no improvement.
+  bool note_result(double value, double loss, bool lower_is_better, double min_delta, bool is_due,
+                   bool counts_evaluations = false);
   /// An evaluation that was due came to `value`. The learning rate may fall from here on: the rule is that of torch's
   /// ReduceLROnPlateau with a relative threshold.
   void note_for_plateau(double value, bool lower_is_better, const config::ResolvedScheduleOptions& rule);

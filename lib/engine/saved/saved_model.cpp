@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/saved/saved_model.h"
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -41,15 +42,20 @@ std::string saved_metric(const core::Json& extra) {
   return metric != options->end() && metric->is_string() ? metric->get<std::string>() : "";
 }
 
-Evaluated best_present(const CheckpointFiles& files, const std::string& metric, bool lower_is_better,
-                       int64_t most_updates) {
+Evaluated best_present(const CheckpointFiles& files, const std::string& metric, int64_t most_updates) {
   Evaluated best;
-  for (const int64_t updates : files.list()) {
-    if (updates > most_updates) continue;
+  const auto& choices = config::eval_metric_choices();
+  const auto which = std::find_if(choices.begin(), choices.end(), [&](const auto& one) { return one.first == metric; });
+  if (which == choices.end()) return best;
+  const bool lower_is_better = config::lower_is_better(which->second);
+  std::vector<int64_t> ascending = files.list();  // of equal results the earlier stays
+  std::sort(ascending.begin(), ascending.end());
+  for (const int64_t updates : ascending) {
+    if (updates > most_updates) break;
     try {
       const std::string path = files.path_of(updates);
       const Evaluated one = read_progress(path).latest;
-      if (one.updates != updates || !best.is_beaten_by(one.value, lower_is_better)) continue;
+      if (one.updates != updates || !best.gives_way_to(one, lower_is_better)) continue;
       const std::string own = saved_metric(read_manifest(path).extra);
       if ((own.empty() || own == metric) && files.is_whole(updates)) best = one;
     } catch (const std::exception&) {  // what cannot be read is no candidate
@@ -71,16 +77,6 @@ std::string metric_of_run(const CheckpointFiles& files, const std::vector<int64_
   return "";
 }
 
-/// The best checkpoint that is left in a run without its own; -1: none was evaluated.
-int64_t best_left(const CheckpointFiles& files, const std::vector<int64_t>& present) {
-  const std::string metric = metric_of_run(files, present);
-  for (const auto& [name, which] : config::eval_metric_choices()) {
-    if (name != metric) continue;
-    return best_present(files, metric, config::lower_is_better(which), std::numeric_limits<int64_t>::max()).updates;
-  }
-  return -1;
-}
-
 /// A command asks for the same checkpoint several times.
 void note_once(const std::string& line) {
   static std::mutex mutex;
@@ -97,10 +93,13 @@ std::string find_checkpoint(const std::string& path, const std::string& which) {
   const int64_t named = files.pointed(which);
   if (named >= 0 && files.has(named)) return files.path_of(named);
   const std::vector<int64_t> present = files.list();
-  if (const int64_t best = which == "best" ? best_left(files, present) : -1; best >= 0) {
-    note_once(
-        core::format("{} has no best checkpoint: taking {}, the best one that is left", path, files.path_of(best)));
-    return files.path_of(best);
+  if (which == "best") {
+    const Evaluated best = best_present(files, metric_of_run(files, present), std::numeric_limits<int64_t>::max());
+    if (best.exists()) {
+      const std::string left = files.path_of(best.updates);
+      note_once(core::format("{} has no best checkpoint: taking {}, the best one that is left", path, left));
+      return left;
+    }
   }
   const int64_t last = files.pointed("last");
   if (which != "last" && last >= 0 && files.has(last)) {

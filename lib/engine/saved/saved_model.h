@@ -30,10 +30,9 @@ RunProgress read_progress(const std::string& path);
 
 /// The metric by which a checkpoint's run chooses the best one; "": `extra` of its manifest has none.
 std::string saved_metric(const core::Json& extra);
-/// The best of the whole checkpoints of a run that have done `most_updates` or less, by the value with which each was
-/// saved. Those of another metric are no candidates.
-Evaluated best_present(const CheckpointFiles& files, const std::string& metric, bool lower_is_better,
-                       int64_t most_updates);
+/// The best of the whole checkpoints of a run that have done `most_updates` or less, by the result with which each was
+/// saved, as the run itself chooses it by `metric`. Those of another metric are no candidates.
+Evaluated best_present(const CheckpointFiles& files, const std::string& metric, int64_t most_updates);
 /// The checkpoint folder meant by `path`: itself, or, when it is a run directory, its `which` (best or last). Where
 /// that checkpoint is not there, best is the best one that is left, else last, and last the newest, with a note in the
 /// log. Throws Error{no_input}.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <sstream>
 
@@ -196,12 +197,21 @@ std::optional<BestEpoch> best_epoch(const RunRecord& run) {
   if (flag == columns.size() || column == columns.size()) return best;
   for (size_t i = 0; i < run.epoch_rows.size(); ++i) {
     const std::vector<std::string>& row = run.epoch_rows[i];
-    char* end = nullptr;
-    const double value = std::strtod(row[column].c_str(), &end);
-    if (row[flag] != "1" || end == row[column].c_str() || !std::isfinite(value)) continue;
+    const auto number_at = [&row](size_t at) {
+      char* end = nullptr;
+      const double value = at < row.size() ? std::strtod(row[at].c_str(), &end) : 0;
+      return end == nullptr || end == row[at].c_str() ? std::nan("") : value;
+    };
+    const double value = number_at(column);
+    if (row[flag] != "1" || !std::isfinite(value)) continue;
     const std::string metric = wanted.substr(5);
-    best = {metric, value, epoch < row.size() ? std::atoll(row[epoch].c_str()) : 0, i,
-            metric == "loss" || metric.rfind("mae", 0) == 0 || metric.rfind("rmse", 0) == 0};
+    best = {metric,
+            value,
+            epoch < row.size() ? std::atoll(row[epoch].c_str()) : 0,
+            i,
+            metric == "loss" || metric.rfind("mae", 0) == 0 || metric.rfind("rmse", 0) == 0,
+            number_at(place("eval_loss"))};
+    if (std::isnan(best->loss)) best->loss = std::numeric_limits<double>::infinity();
   }
   return best;
 }
@@ -209,6 +219,7 @@ std::optional<BestEpoch> best_epoch(const RunRecord& run) {
 bool is_better(const std::optional<BestEpoch>& a, const std::optional<BestEpoch>& b) {
   if (!a || !b) return a && !b;
   if (a->metric != b->metric) return a->metric < b->metric;
+  if (a->value == b->value) return a->loss < b->loss;
   return a->lower_is_better ? a->value < b->value : a->value > b->value;
 }
 

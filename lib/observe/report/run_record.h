@@ -139,10 +139,12 @@ struct BestEpoch {
   int64_t epoch = 0;  ///< from 1
   size_t row = 0;     ///< in epoch_rows
   bool lower_is_better = false;
+  double loss = 0;  ///< of validation; infinite: not known
 };
 /// Nothing when no epoch was evaluated.
 std::optional<BestEpoch> best_epoch(const RunRecord& run);
-/// Orders runs: those of one metric together, the better first, those without a result last.
+/// Orders runs: those of one metric together, the better first, of equal values the lower loss, those without a result
+/// last.
 bool is_better(const std::optional<BestEpoch>& a, const std::optional<BestEpoch>& b);
 /// Names of options whose values differ between runs, apart from run-dir: those that somebody chose, or where these are
 /// all equal, any.

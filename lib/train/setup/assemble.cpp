@@ -149,7 +149,6 @@ engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions&
   settings.directory = directory;
   settings.keep_last = options.run.keep_last;
   settings.keep_best = options.run.save_best;
-  settings.lower_is_better = config::lower_is_better(options.train.eval_metric);
   settings.space_check = options.run.space_check;
   settings.asynchronous = options.run.async_save;
   return settings;

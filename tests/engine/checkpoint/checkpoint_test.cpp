@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <tuple>
 
 #include "core/log.h"
 #include "tests/engine/checkpoint/tiny_learner.h"
@@ -29,7 +30,7 @@ RunProgress state_at(int64_t updates) {
 RunIdentity identity(const std::string& lr = "0.1", const std::string& data = "abc") {
   RunIdentity identity;
   identity.config_yaml = "lr: " + lr + "\n";
-  identity.training_options = {{"lr", lr, ""}, {"epochs", "5", ""}};
+  identity.training_options = {{"lr", lr, ""}, {"epochs", "5", ""}, {"eval-metric", "top1", ""}};
   identity.data_fingerprint = data;
   identity.class_names = {"cat", "dog"};
   return identity;
@@ -221,7 +222,7 @@ TEST_F(CheckpointsTest, WhereTheBestOneIsGoneItIsTheBestOneThatIsLeft) {
   const auto evaluated = [&](int64_t updates, double value) {
     state.updates = updates;
     state.epoch = updates;
-    state.note_result(value, /*lower_is_better=*/false, 0, /*is_due=*/true);
+    state.note_result(value, /*loss=*/1, /*lower_is_better=*/false, 0, /*is_due=*/true);
     Learner learner = learner_of(1);
     checkpoints_.save(state, learner, {});
   };
@@ -244,17 +245,16 @@ TEST_F(CheckpointsTest, WhereTheBestOneIsGoneItIsTheBestOneThatIsLeft) {
 
 TEST_F(CheckpointsTest, WhereTheBestOneWasRemovedByHandEvaluationTakesTheBestOneThatIsLeft) {
   RunIdentity of_mae = identity();
-  of_mae.training_options.push_back({"eval-metric", "mae", ""});
+  of_mae.training_options.back().value = "mae";
   const std::string run = folder_ / "of-mae";
   Checkpoints::Settings settings;
   settings.directory = run + "/checkpoints";
-  settings.lower_is_better = true;
   Checkpoints checkpoints(settings, of_mae);
   checkpoints.files().prepare();
   RunProgress state;
   for (const auto& [updates, value] : {std::pair(1, 0.5), {2, 0.3}, {3, 0.9}, {4, 0.7}}) {
     state.updates = state.epoch = updates;
-    state.note_result(value, /*lower_is_better=*/true, 0, /*is_due=*/true);
+    state.note_result(value, /*loss=*/1, /*lower_is_better=*/true, 0, /*is_due=*/true);
     Learner learner = learner_of(1);
     checkpoints.save(state, learner, {});
   }
@@ -266,11 +266,28 @@ TEST_F(CheckpointsTest, WhereTheBestOneWasRemovedByHandEvaluationTakesTheBestOne
   EXPECT_EQ(find_checkpoint(run, "best"), checkpoints.files().path_of(3));
 }
 
+TEST_F(CheckpointsTest, OfEqualResultsThatAreLeftTheLowestLossIsTheBestOneAndThenTheEarliest) {
+  RunProgress state;
+  for (const auto& [updates, value, loss] : {std::tuple(1, 0.9, 1.0), {2, 0.7, 3.0}, {3, 0.7, 2.0}, {4, 0.7, 2.0}}) {
+    state.updates = state.epoch = updates;
+    state.note_result(value, loss, /*lower_is_better=*/false, 0, /*is_due=*/true);
+    checkpoints_.keep({/*every=*/1});
+    Learner learner = learner_of(1);
+    checkpoints_.save(state, learner, {});
+  }
+  fs::remove_all(checkpoints_.files().path_of(1));
+  checkpoints_.continue_from(state);
+  EXPECT_EQ(state.best.updates, 3);
+  fs::remove_all(checkpoints_.files().path_of(3));
+  checkpoints_.continue_from(state);
+  EXPECT_EQ(state.best.updates, 4);
+}
+
 TEST_F(CheckpointsTest, ADamagedBestOneIsAsOneThatIsGone) {
   RunProgress state;
   for (const auto& [updates, value] : {std::pair(1, 0.9), {2, 0.7}, {3, 0.5}}) {
     state.updates = state.epoch = updates;
-    state.note_result(value, /*lower_is_better=*/false, 0, /*is_due=*/true);
+    state.note_result(value, /*loss=*/1, /*lower_is_better=*/false, 0, /*is_due=*/true);
     Learner learner = learner_of(1);
     checkpoints_.save(state, learner, {});
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 
@@ -29,7 +30,7 @@ TEST(RunProgressTest, SmallGainsAddUpToAnImprovement) {
   state.updates = 10;
   for (const double value : {2.0, 1.95, 1.91, 1.89}) {
     ++state.epoch;
-    EXPECT_TRUE(state.note_result(value, /*lower_is_better=*/true, /*min_delta=*/0.1, /*is_due=*/true));
+    EXPECT_TRUE(state.note_result(value, /*loss=*/1, /*lower_is_better=*/true, /*min_delta=*/0.1, /*is_due=*/true));
     EXPECT_EQ(state.epochs_without_improvement, value == 1.95 ? 1 : value == 1.91 ? 2 : 0) << value;
   }
 }
@@ -38,12 +39,47 @@ TEST(RunProgressTest, EvaluationsInsideEpochsAreCountedAsSuch) {
   RunProgress state;
   for (const auto& [value, without] : {std::pair{2.0, 0}, {2.5, 1}, {2.1, 2}, {1.0, 0}, {1.0, 1}}) {
     ++state.updates;
-    state.note_result(value, /*lower_is_better=*/true, 0, /*is_due=*/true, /*counts_evaluations=*/true);
+    state.note_result(value, /*loss=*/1, /*lower_is_better=*/true, 0, /*is_due=*/true, /*counts_evaluations=*/true);
     EXPECT_EQ(state.epochs_without_improvement, without) << value;
     EXPECT_EQ(state.evaluated_updates, state.updates);
-    state.note_result(3, true, 0, /*is_due=*/false, true);
+    state.note_result(3, /*loss=*/1, true, 0, /*is_due=*/false, true);
     EXPECT_EQ(state.epochs_without_improvement, without) << "only a stop caused it";
   }
+}
+
+TEST(RunProgressTest, OfEqualResultsTheLowerLossIsTheBestOneAndNoImprovement) {
+  RunProgress state;
+  const double nan = std::nan(""), infinite = std::numeric_limits<double>::infinity();
+  const struct {
+    double value, loss;
+    bool is_best;
+    int64_t without;
+  } kSteps[] = {{90, infinite, true, 0}, {90, 9, true, 1}, {90, nan, false, 2}, {90, 9, false, 3},
+                {80, 0.1, false, 4},     {90, 5, true, 5}, {90, 6, false, 6},   {91, 8, true, 0}};
+  for (const auto& step : kSteps) {
+    ++state.epoch;
+    ++state.updates;
+    EXPECT_EQ(state.note_result(step.value, step.loss, /*lower_is_better=*/false, /*min_delta=*/0, true), step.is_best)
+        << state.epoch;
+    EXPECT_EQ(state.best.epoch == state.epoch - 1, step.is_best) << state.epoch;
+    EXPECT_EQ(state.due_best.epoch, state.best.epoch);
+    EXPECT_EQ(state.epochs_without_improvement, step.without) << state.epoch;
+    state = RunProgress::from_json(core::parse_json(state.to_json().dump(), "x"), "x");
+  }
+}
+
+TEST(RunProgressTest, OfAStateWithoutLossesTheEarlierOfEqualResultsStays) {
+  RunProgress state;
+  state.epoch = state.updates = 1;
+  state.note_result(90, /*loss=*/5, /*lower_is_better=*/false, 0, /*is_due=*/true);
+  core::Json json = state.to_json();
+  for (const char* const name : {"best_loss", "due_best_loss", "counted_loss", "latest_loss"}) {
+    EXPECT_EQ(json.erase(name), 1u) << name;
+  }
+  RunProgress read = RunProgress::from_json(json, "x");
+  read.epoch = read.updates = 2;
+  EXPECT_FALSE(read.note_result(90, /*loss=*/1, /*lower_is_better=*/false, 0, /*is_due=*/true));
+  EXPECT_TRUE(read.note_result(91, /*loss=*/9, /*lower_is_better=*/false, 0, /*is_due=*/true));
 }
 
 /// The rate after each of `values`, from 0.4 on. Golden numbers: scripts/parity/schedule_golden.py.
@@ -75,11 +111,11 @@ TEST(RunProgressTest, WhatOnlyAStopEvaluatedIsForgottenOnceTheRunGoesOn) {
   RunProgress state;
   state.epoch = 1;
   state.updates = 10;
-  EXPECT_TRUE(state.note_result(2, /*lower_is_better=*/true, 0, /*is_due=*/true));
+  EXPECT_TRUE(state.note_result(2, /*loss=*/1, /*lower_is_better=*/true, 0, /*is_due=*/true));
   RunProgress stopped = state;
   stopped.update_in_epoch = 5;
   stopped.updates = 15;
-  EXPECT_TRUE(stopped.note_result(1, /*lower_is_better=*/true, 0, /*is_due=*/false));
+  EXPECT_TRUE(stopped.note_result(1, /*loss=*/1, /*lower_is_better=*/true, 0, /*is_due=*/false));
   EXPECT_EQ(stopped.best.updates, 15);
   EXPECT_EQ(stopped.epochs_without_improvement, 0);
   stopped.drop_results_of_stops();
@@ -90,17 +126,17 @@ TEST(RunProgressTest, AResultThatIsBarelyBetterIsTheBestOneAndNoImprovement) {
   RunProgress state;
   state.epoch = 1;
   state.updates = 10;
-  EXPECT_FALSE(state.note_result(std::nan(""), /*lower_is_better=*/true, 0.1, true));
+  EXPECT_FALSE(state.note_result(std::nan(""), /*loss=*/1, /*lower_is_better=*/true, 0.1, true));
   EXPECT_EQ(state.best.epoch, -1);
-  EXPECT_TRUE(state.note_result(2, /*lower_is_better=*/true, 0.1, true));
+  EXPECT_TRUE(state.note_result(2, /*loss=*/1, /*lower_is_better=*/true, 0.1, true));
   EXPECT_EQ(state.epochs_without_improvement, 0);
   state.epoch = 2;
-  EXPECT_TRUE(state.note_result(1.95, /*lower_is_better=*/true, 0.1, true));
+  EXPECT_TRUE(state.note_result(1.95, /*loss=*/1, /*lower_is_better=*/true, 0.1, true));
   EXPECT_EQ(state.best.epoch, 1);
   EXPECT_EQ(state.epochs_without_improvement, 1);
   EXPECT_EQ(state.counted.epoch, 0);
   state.update_in_epoch = 3;  // cut short by a limit
-  EXPECT_TRUE(state.note_result(3, /*lower_is_better=*/false, 0.1, false));
+  EXPECT_TRUE(state.note_result(3, /*loss=*/1, /*lower_is_better=*/false, 0.1, false));
   EXPECT_EQ(state.best.epoch, 2);
   EXPECT_EQ(state.best.updates, 10);
   EXPECT_EQ(state.epochs_without_improvement, 1);
@@ -173,7 +209,7 @@ TEST(RunProgressTest, AStateFromBeforeImprovementsHadARecordGoesOnFromItsBest) {
   EXPECT_FALSE(read.latest.exists());
   read.epoch = 3;
   read.update_in_epoch = 0;
-  EXPECT_FALSE(read.note_result(0.3, /*lower_is_better=*/true, 0, /*is_due=*/true));
+  EXPECT_FALSE(read.note_result(0.3, /*loss=*/1, /*lower_is_better=*/true, 0, /*is_due=*/true));
   EXPECT_EQ(read.epochs_without_improvement, 2);
 }
 

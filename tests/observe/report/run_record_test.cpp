@@ -330,6 +330,11 @@ TEST_F(RunRecordTest, ARunIsJudgedByItsMetricAndRunsWithoutAResultComeLast) {
   other.value = 0.5;
   EXPECT_TRUE(is_better(by_loss, other));
   EXPECT_FALSE(is_better(other, by_loss));
+  other.value = by_loss->value;
+  EXPECT_FALSE(is_better(by_loss, other));
+  other.loss = by_loss->loss + 0.1;
+  EXPECT_TRUE(is_better(by_loss, other)) << "of equal values the lower loss";
+  EXPECT_FALSE(is_better(other, by_loss));
   EXPECT_TRUE(is_better(other, std::nullopt));
   EXPECT_FALSE(is_better(std::nullopt, std::nullopt));
 }
