@@ -20,6 +20,14 @@ double DurationCounts::upper_edge(size_t bucket) {
   return std::ldexp(1 + static_cast<double>(step) / kSteps, kFirstOctave + octave);
 }
 
+double DurationCounts::middle_of(size_t bucket) {
+  return bucket == 0 ? upper_edge(0) / 2 : (upper_edge(bucket - 1) + upper_edge(bucket)) / 2;
+}
+
+double Spread::standard_error() const {
+  return count > 0 ? deviation_seconds / std::sqrt(static_cast<double>(count)) : 0;
+}
+
 void DurationCounts::add(int64_t nanoseconds) {
   ++counts_[bucket_of(nanoseconds)];
   total_ += nanoseconds;
@@ -51,10 +59,15 @@ Spread DurationCounts::spread() const {
   size_t bucket = 0;
   for (int64_t below = counts_[0]; below < wanted; below += counts_[bucket]) ++bucket;
   const double longest = std::min(upper_edge(highest), static_cast<double>(longest_));
-  const double middle = bucket == 0 ? upper_edge(0) / 2 : (upper_edge(bucket - 1) + upper_edge(bucket)) / 2;
   spread.mean_seconds = 1e-9 * static_cast<double>(total_) / static_cast<double>(spread.count);
-  spread.p95_seconds = 1e-9 * std::min(middle, longest);
+  spread.p95_seconds = 1e-9 * std::min(middle_of(bucket), longest);
   spread.max_seconds = 1e-9 * longest;
+  if (spread.count < 2) return spread;
+  double sum = 0, squares = 0;
+  const auto count = static_cast<double>(spread.count);
+  for (size_t i = 0; i <= highest; ++i) sum += counts_[i] * middle_of(i);
+  for (size_t i = 0; i <= highest; ++i) squares += counts_[i] * std::pow(middle_of(i) - sum / count, 2);
+  spread.deviation_seconds = 1e-9 * std::sqrt(squares / (count - 1));
   return spread;
 }
 

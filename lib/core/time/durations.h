@@ -13,9 +13,13 @@ namespace stoker::core {
 /// Statistics of durations; all 0 where there were none.
 struct Spread {
   int64_t count = 0;
-  double mean_seconds = 0;  ///< exact
-  double p95_seconds = 0;   ///< 95th percentile, within 4 %
-  double max_seconds = 0;   ///< exact for all so far; within 7 % for a window that lacks the longest
+  double mean_seconds = 0;       ///< exact
+  double p95_seconds = 0;        ///< 95th percentile, within 4 %
+  double max_seconds = 0;        ///< exact for all so far; within 7 % for a window that lacks the longest
+  double deviation_seconds = 0;  ///< standard deviation, of lengths within 4 %; 0 for one duration
+
+  /// How far the mean may be off, by chance.
+  double standard_error() const;
 };
 
 /// Totals at one moment. A later one less an earlier one are those of the time between.
@@ -35,6 +39,7 @@ class DurationCounts {
   static constexpr size_t kBuckets = 1 + kOctaves * kSteps;
   static size_t bucket_of(int64_t nanoseconds);
   static double upper_edge(size_t bucket);  ///< nanoseconds
+  static double middle_of(size_t bucket);
 
   std::array<uint32_t, kBuckets> counts_{};
   int64_t total_ = 0, longest_ = 0;  ///< nanoseconds

@@ -190,7 +190,7 @@ TrainingFigures RunTelemetry::report(const Run& run) {
   ranks_.read(parts_.timer.since_epoch_start());
   event.ranks = ranks_.since_report();
   parts_.timer.done(StepPart::report);
-  const StepTimings judged = parts_.timer.recent(kJudgedSeconds);
+  const StepTimings judged = parts_.timer.recent(kJudgedSeconds, kJudgedUpdates);
   event.found = examine(Interlude::After::report_interval, judged,
                         judged.updates > 0 ? ranks_.recent() : std::vector<RankTimes>(), run);
   judge_graphs(judged);
@@ -227,7 +227,7 @@ void RunTelemetry::resume_epoch(double seconds) {
   const auto apart = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   epoch_begin_.begin += apart;
   last_report_.begin += apart;
-  parts_.timer.recent(0);  // what limits updates is judged anew
+  parts_.timer.recent(/*seconds=*/0, /*updates=*/0);  // what limits updates is judged anew
 }
 
 EpochEvent RunTelemetry::epoch_event(const RunProgress& at) {
@@ -236,6 +236,8 @@ EpochEvent RunTelemetry::epoch_event(const RunProgress& at) {
   ranks_.read(event.times);
   event.ranks = ranks_.since_epoch_start();
   event.working_bytes = activation_arena_held();
+  start_.compute.note_rate(event.images_per_second);
+  event.utilization = utilization(start_.compute, event.images_per_second);
   if (event.times.wall_seconds < kJudgedSeconds) judge_graphs(event.times);  // no report could judge within it
   return event;
 }

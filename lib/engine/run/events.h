@@ -3,6 +3,7 @@
 // console or file; the observe module implements it. Torch-free.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,6 +78,9 @@ struct Diagnosis {
 };
 
 /// Where a run stands between two updates, when it is examined; see engine/loop/run_telemetry.h.
+/// Updates without which times do not show what limits them: one that is late would count for more than a tenth.
+inline constexpr int64_t kJudgedUpdates = 10;
+
 struct Interlude {
   enum class After { report_interval, epoch };
   After after = After::report_interval;
@@ -97,6 +101,13 @@ struct Findings {
 // run reaches follows.
 
 struct ComputeCost {
+  /// A rate that training reaches is a peak, too: one that was measured lower was measured while others kept the
+  /// devices busy.
+  void note_rate(double images_per_second) {
+    if (peak_flop_per_second > 0)
+      peak_flop_per_second = std::max(peak_flop_per_second, images_per_second * training_flop);
+  }
+
   double forward_flop = 0;          ///< of one image or clip: additions and multiplications, each counted
   double training_flop = 0;         ///< of one image or clip: forward and backward; 0: not known
   double peak_flop_per_second = 0;  ///< of all devices of the run together, in its precision, measured; 0: not known
@@ -104,14 +115,11 @@ struct ComputeCost {
   double product_share = 0;  ///< of forward_flop: matrix multiplications, as linear layers and attention are; 0 to 1
 };
 
-/// Model FLOPs utilization: the share of the peak that training at this rate needs, 0 to about 1. Absent where either
-/// side is not known, and where the rate is far above the peak, which was measured while others kept the devices busy
-/// then. After PaLM (Chowdhery et al. 2022, appendix B); recomputed activations do not count.
+/// Model FLOPs utilization: the share of the peak that training at this rate needs, 0 to 1. Absent where either side is
+/// not known. After PaLM (Chowdhery et al. 2022, appendix B); recomputed activations do not count.
 inline std::optional<double> utilization(const ComputeCost& cost, double images_per_second) {
   if (cost.training_flop <= 0 || cost.peak_flop_per_second <= 0) return std::nullopt;
-  constexpr double kMax = 1.1;  // clocks move by some percent
-  const double share = images_per_second * cost.training_flop / cost.peak_flop_per_second;
-  return share <= kMax ? std::optional<double>(share) : std::nullopt;
+  return std::min(1.0, images_per_second * cost.training_flop / cost.peak_flop_per_second);
 }
 
 enum class MetricUnit {
@@ -188,6 +196,7 @@ struct EpochEvent {
   double train_seconds = 0;
   double eval_seconds = 0;
   double images_per_second = 0;
+  std::optional<double> utilization;  ///< of the devices, as utilization() has it
   double data_wait_share = 0;
   int64_t bad_images = 0;        ///< distinct, whole run
   std::vector<RankTimes> ranks;  ///< of the epoch, of each rank; empty where this one is alone

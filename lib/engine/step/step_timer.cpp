@@ -119,6 +119,7 @@ void StepTimer::end_update() {
   now_ = {};
   totals_.exchange.add(exchange_now_);
   exchange_now_ = 0;
+  ++totals_.updates;
   totals_.update.add(nanoseconds_between(update_begin_, last_));
   if (core::is_tracing()) core::add_span("update", update_begin_, last_, update_);
 }
@@ -172,9 +173,9 @@ StepTimings StepTimer::since_epoch_start() {
   return since(at_epoch_);
 }
 
-StepTimings StepTimer::recent(double seconds) {
+StepTimings StepTimer::recent(double seconds, int64_t updates) {
   if (!core::is_instrumented()) return {};
-  if (core::seconds_since(at_recent_.at) < seconds) return {};
+  if (core::seconds_since(at_recent_.at) < seconds || totals_.updates - at_recent_.updates < updates) return {};
   read_totals();
   const StepTimings window = since(at_recent_);
   at_recent_ = totals_;

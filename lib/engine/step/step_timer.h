@@ -35,9 +35,9 @@ class StepTimer {
 
   StepTimings since_report();  ///< or since the epoch began; begins the next window
   StepTimings since_epoch_start();
-  /// A window that is long enough to judge by: of at least `seconds`, within the epoch. Else one without
+  /// A window that is long enough to judge by: of at least `seconds` and `updates`, within the epoch. Else one without
   /// updates.
-  StepTimings recent(double seconds);
+  StepTimings recent(double seconds, int64_t updates);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -47,6 +47,7 @@ class StepTimer {
   struct Totals {
     std::array<core::DurationCounts, kStepParts> parts, device;
     core::DurationCounts update, exchange, lag;
+    int64_t updates = 0;
     int64_t exchanged_bytes = 0;
     data::SampleTimes samples;
     data::LoaderStats loader;

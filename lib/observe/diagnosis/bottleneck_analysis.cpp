@@ -2,6 +2,7 @@
 #include "observe/diagnosis/bottleneck_analysis.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "core/format.h"
@@ -68,6 +69,7 @@ using core::format;
 using engine::StepPart;
 
 constexpr double kWorthSaying = 3;       // percent: below it there is nothing to gain
+constexpr double kErrors = 2;            // standard errors: what made n updates longer is sqrt(n) of them
 constexpr double kWaits = 0.05;          // share of the time from which on waiting for data is looked at
 constexpr double kOthersTake = 0.25;     // CPUs
 constexpr double kMostlyComputes = 0.6;  // share of the time
@@ -85,7 +87,9 @@ BottleneckAnalysis::BottleneckAnalysis(const DiagnosisFacts& facts)
       times_(facts.times),
       now_(step_model(facts.times, facts.resources, facts.cpus)),
       wait_share_(times_.share(StepPart::wait)),
-      computing_(times_.computing_seconds()) {}
+      wait_(times_.judged()[StepPart::wait].mean_seconds),
+      computing_(times_.computing_seconds()),
+      scatter_(kErrors * times_.update.standard_error()) {}
 
 Diagnosis BottleneckAnalysis::run() {
   if (times_.updates == 0 || now_.update <= 0) return best_;
@@ -106,12 +110,21 @@ Diagnosis BottleneckAnalysis::run() {
   return best_;
 }
 
-void BottleneckAnalysis::propose(Verdict verdict, const StepModel& changed, const std::string& option,
+void BottleneckAnalysis::propose(Verdict verdict, const StepModel& changed, double cause, const std::string& option,
                                  const std::string& value, const std::string& advice,
                                  std::vector<std::string> evidence) {
-  const double gain = now_.gain_percent(changed);
+  const double gain = std::min(now_.gain_percent(changed), percent_without(cause));
   if (gain < kWorthSaying || gain <= best_.gain_percent) return;
+  if (gain <= percent_without(scatter_)) {
+    is_hidden_ = true;
+    return;
+  }
   best_ = {verdict, std::move(evidence), option, value, advice.empty() ? option + " " + value : advice, gain};
+}
+
+double BottleneckAnalysis::percent_without(double seconds) const {
+  const double left = now_.update - seconds;
+  return left > 0 ? 100 * std::max(0.0, seconds) / left : std::numeric_limits<double>::infinity();
 }
 
 std::string BottleneckAnalysis::percent_text(double share) { return format("{:.0f}%", 100 * share); }
@@ -123,12 +136,13 @@ void BottleneckAnalysis::check_threads() {
   const double pass = facts_.pass_seconds(), others = facts_.resources.other_cpus.value_or(0);
   const std::string measured = format("{} threads compute a batch in {}", facts_.threads, short_seconds_text(pass));
   if (facts_.threads > facts_.cpus && facts_.cpus_seconds && *facts_.cpus_seconds < pass) {
-    propose(Verdict::oversubscribed_threads, with_pass_of(*facts_.cpus_seconds, facts_.cpus), "--threads",
-            std::to_string(facts_.cpus), "",
+    const StepModel changed = with_pass_of(*facts_.cpus_seconds, facts_.cpus);
+    propose(Verdict::oversubscribed_threads, changed, saved_by(changed), "--threads", std::to_string(facts_.cpus), "",
             {format("{} threads on {} CPUs", facts_.threads, facts_.cpus), measured,
              format("{} in {}", facts_.cpus, short_seconds_text(*facts_.cpus_seconds))});
   } else if (others >= kOthersTake && facts_.one_thread_seconds && *facts_.one_thread_seconds < 0.9 * pass) {
-    propose(Verdict::competing_threads, with_pass_of(*facts_.one_thread_seconds, 1), "--threads", "1", "",
+    const StepModel changed = with_pass_of(*facts_.one_thread_seconds, 1);
+    propose(Verdict::competing_threads, changed, saved_by(changed), "--threads", "1", "",
             {measured, format("one in {}", short_seconds_text(*facts_.one_thread_seconds)),
              format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus)});
   }
@@ -150,7 +164,7 @@ void BottleneckAnalysis::check_contention() {
   StepModel changed = now_;
   changed.taken_cpus = 0;
   changed.slack = 1 + (now_.slack - 1) / 2;  // some of it is theirs
-  propose(Verdict::contention, changed, "", "",
+  propose(Verdict::contention, changed, std::min(1.0, without_cpu) * now_.update, "", "",
           "give this run CPUs of its own: stop the other processes, or taskset them elsewhere",
           {format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus),
            format("{:.1f} threads of this run wait for a CPU", without_cpu), waits_text()});
@@ -168,7 +182,7 @@ void BottleneckAnalysis::check_report_and_saves() {
     StepModel changed = now_;
     changed.training = std::max(0.0, now_.training - parts[part].mean_seconds);
     changed.network_cpu = std::max(0.0, now_.network_cpu - parts[part].mean_seconds);
-    propose(verdict, changed, option, value, "",
+    propose(verdict, changed, parts[part].mean_seconds, option, value, "",
             {format("{} {} of each update's {}", part == StepPart::report ? "reporting takes" : "saving takes",
                     short_seconds_text(parts[part].mean_seconds), short_seconds_text(now_.update))});
   }
@@ -180,7 +194,7 @@ void BottleneckAnalysis::check_copies() {
   StepModel changed = now_;
   changed.training = std::max(0.0, now_.training - 0.9 * copy);
   changed.network_cpu = std::max(0.0, now_.network_cpu - 0.9 * copy);
-  propose(Verdict::copy, changed, "--pin-memory", "", "--pin-memory",
+  propose(Verdict::copy, changed, copy, "--pin-memory", "", "--pin-memory",
           {format("copying takes {} of each update's {}", short_seconds_text(copy), short_seconds_text(now_.update)),
            "memory is not page-locked"});
 }
@@ -202,7 +216,7 @@ void BottleneckAnalysis::check_batch() {
   changed.training = std::max(0.0, now_.training - fixed * (1 - 1 / factor));
   changed.network_cpu = std::max(0.0, now_.network_cpu - fixed * (1 - 1 / factor));
   const auto value = static_cast<int64_t>(factor) * facts_.batch_size;
-  propose(Verdict::launch, changed, "--batch-size", std::to_string(value),
+  propose(Verdict::launch, changed, fixed, "--batch-size", std::to_string(value),
           format("--batch-size {} (and the learning rate with it)", value),
           {format("{} of each update's {} does not depend on the images", short_seconds_text(fixed),
                   short_seconds_text(now_.update)),
@@ -223,7 +237,7 @@ void BottleneckAnalysis::check_launching() {
   changed.training = now_.training * std::max(1 / factor, busy);
   changed.network_cpu = now_.network_cpu / factor;
   const auto value = static_cast<int64_t>(factor) * facts_.batch_size;
-  propose(Verdict::launch, changed, "--batch-size", std::to_string(value),
+  propose(Verdict::launch, changed, saved_by(changed), "--batch-size", std::to_string(value),
           format("--batch-size {} (and the learning rate with it)", value),
           {format("the device is {} behind the host, which takes {} to launch an update",
                   short_seconds_text(times_.lag_seconds), short_seconds_text(now_.update)),
@@ -236,7 +250,7 @@ void BottleneckAnalysis::check_precision(const std::string& busy) {
     StepModel changed = now_;
     changed.training -= (1 - left) * computing_;
     changed.network_cpu *= left;
-    propose(Verdict::device, changed, option, "", option, {busy, why});
+    propose(Verdict::device, changed, saved_by(changed), option, "", option, {busy, why});
   };
   if (const std::optional<double>& speed = facts_.network_bfloat16_speed) {
     const std::string why = format("the network trains {:.2g} times as fast in bfloat16 as in float32", *speed);
@@ -258,7 +272,7 @@ void BottleneckAnalysis::check_layout(const std::string& busy) {
   changed.training -= (1 - 1 / *speed) * computing_;
   changed.network_cpu /= *speed;
   const std::string option = facts_.channels_last ? "--no-channels-last" : "--channels-last";
-  propose(Verdict::device, changed, option, "", option,
+  propose(Verdict::device, changed, saved_by(changed), option, "", option,
           {busy, format("the network trains {:.2g} times as fast {}", *speed,
                         facts_.channels_last ? "channels-first" : "channels-last")});
 }
@@ -271,7 +285,7 @@ void BottleneckAnalysis::check_blas(const std::string& busy) {
   StepModel changed = now_;
   changed.training -= (1 - left) * computing_;
   changed.network_cpu *= left;
-  propose(Verdict::device, changed, "", "", "apt install libopenblas0-openmp",
+  propose(Verdict::device, changed, saved_by(changed), "", "", "apt install libopenblas0-openmp",
           {busy, "the reference BLAS multiplies matrices, which are " + percent_text(share) + " of the operations"});
 }
 
@@ -284,7 +298,7 @@ void BottleneckAnalysis::check_device() {
       !reasons.empty() && gpu.clock_mhz && gpu.highest_clock_mhz && *gpu.clock_mhz > 0) {
     StepModel changed = now_;
     changed.training *= std::min(1.0, *gpu.clock_mhz / *gpu.highest_clock_mhz);
-    propose(Verdict::throttled, changed, "", "", "cool the device or raise its power cap",
+    propose(Verdict::throttled, changed, saved_by(changed), "", "", "cool the device or raise its power cap",
             {"GPU slowed by " + core::list_text(reasons),
              format("{:.0f} of {:.0f} MHz", *gpu.clock_mhz, *gpu.highest_clock_mhz), busy});
   }
@@ -298,7 +312,7 @@ void BottleneckAnalysis::check_device() {
   if (facts_.on_cpu && facts_.replicas == 1 && facts_.threads < facts_.cpus && facts_.cpus_seconds && spare >= 0.4) {
     StepModel changed = now_;
     changed.training -= std::max(0.0, 1 - *facts_.cpus_seconds / facts_.pass_seconds()) * computing_;
-    propose(Verdict::device, changed, "--threads", std::to_string(facts_.cpus), "",
+    propose(Verdict::device, changed, saved_by(changed), "--threads", std::to_string(facts_.cpus), "",
             {busy, format("{:.1f} of {} CPUs are idle", spare, facts_.cpus),
              format("{} threads compute a batch in {}, {} in {}", facts_.cpus, short_seconds_text(*facts_.cpus_seconds),
                     facts_.threads, short_seconds_text(facts_.pass_seconds()))});
@@ -336,6 +350,10 @@ void BottleneckAnalysis::conclude_nothing_to_gain() {
                            percent_text(std::min(1.0, computing_ / now_.update))),
                     waits_text()};
   conclude_cpu_limit();
+  if (is_hidden_) {
+    best_.evidence.push_back(format("gains below {:.0f}% do not show in {} updates that scatter like these",
+                                    percent_without(scatter_), times_.updates));
+  }
   if (const std::string text = low_utilization_text(); !text.empty()) best_.evidence.push_back(text);
   if (const std::optional<engine::RankSummary> ranks = engine::rank_summary(facts_.ranks)) {
     best_.evidence.push_back("exchanges " + percent_text(ranks->exchange_share));

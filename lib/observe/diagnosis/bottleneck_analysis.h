@@ -69,14 +69,18 @@ class BottleneckAnalysis {
   double check_workers();
   void check_stages();
 
-  /// A side: it becomes the verdict when it gains more than those before it.
-  void propose(Verdict verdict, const StepModel& changed, const std::string& option, const std::string& value,
-               const std::string& advice, std::vector<std::string> evidence);
+  /// A side: it becomes the verdict when it gains more than those before it, and more than the scatter of the measured
+  /// updates could be. `cause`: seconds of an update that what it names takes; without all of them none is faster.
+  void propose(Verdict verdict, const StepModel& changed, double cause, const std::string& option,
+               const std::string& value, const std::string& advice, std::vector<std::string> evidence);
   StepModel with_pass_of(double seconds, int64_t threads) const;
   StepModel with_pixels_in_memory() const;
   bool fits(double bytes) const;
   double per_update(double seconds_of_window) const;
   double stage_share(double seconds) const;
+  /// The gain, in percent, of updates that are shorter by `seconds`.
+  double percent_without(double seconds) const;
+  double saved_by(const StepModel& changed) const { return now_.training - changed.training; }
   std::string waits_text() const;
   static std::string percent_text(double share);
 
@@ -84,7 +88,10 @@ class BottleneckAnalysis {
   const engine::StepTimings& times_;
   const StepModel now_;
   const double wait_share_;
+  const double wait_;       ///< seconds per update, for data
   const double computing_;  ///< seconds per update
+  const double scatter_;    ///< seconds by which the mean update may be off
+  bool is_hidden_ = false;  ///< a side gains less than that
   Diagnosis best_;
 };
 

@@ -59,7 +59,7 @@ bool BottleneckAnalysis::check_prefetch() {
   const auto wanted = static_cast<int64_t>(std::ceil(2 * longest / std::max(1e-9, now_.limit())));
   const int64_t value = std::min(kMaxPrefetch, std::max({2 * facts_.prefetch_factor, int64_t{8}, wanted}));
   if (value <= facts_.prefetch_factor) return false;
-  propose(Verdict::prefetch, changed, "--prefetch-factor", std::to_string(value), "",
+  propose(Verdict::prefetch, changed, wait_, "--prefetch-factor", std::to_string(value), "",
           {waits_text(), "workers idle " + percent_text(idle),
            format("a sample takes {} on average and up to {}",
                   short_seconds_text(times_.sample.read.mean_seconds + times_.sample.decode.mean_seconds),
@@ -85,21 +85,21 @@ bool BottleneckAnalysis::check_storage() {
   const bool will_stay = facts_.holds_files || facts_.holds_pixels || fits(facts_.stored_bytes);
   if (facts_.first_epoch && facts_.epochs_left > 0 && will_stay) {
     evidence.push_back("first epoch; the data fits in memory");
-    propose(Verdict::cold_cache, in_memory, "", "",
+    propose(Verdict::cold_cache, in_memory, wait_, "", "",
             "nothing now: later epochs read from memory; reading the files once before the run warms it", evidence);
     return true;
   }
   if (facts_.epochs_left > 0 && !facts_.holds_files && fits(facts_.stored_bytes)) {
     const bool pixels = fits(facts_.pixel_bytes);
     if (pixels) in_memory = with_pixels_in_memory();
-    propose(Verdict::storage, in_memory, "--cache", pixels ? "ram" : "compressed", "", evidence);
+    propose(Verdict::storage, in_memory, wait_, "--cache", pixels ? "ram" : "compressed", "", evidence);
     return true;
   }
   // Waiting can be done by many at once, as far as the storage takes it.
   StepModel more = now_;
   more.workers = std::min<double>(kMaxWorkers, std::max(4.0, 4 * now_.workers));
   more.slack = std::max(now_.slack, 1.1);
-  propose(Verdict::storage, more, "--num-workers", format("{:.0f}", more.workers), "", evidence);
+  propose(Verdict::storage, more, wait_, "--num-workers", format("{:.0f}", more.workers), "", evidence);
   return true;
 }
 
@@ -118,7 +118,7 @@ double BottleneckAnalysis::check_workers() {
   }
   const double cpu = (now_.worker_cpu + now_.network_cpu) / now_.update;
   changed.workers = value;
-  propose(Verdict::workers, changed, "--num-workers", format("{:.0f}", value), "",
+  propose(Verdict::workers, changed, wait_, "--num-workers", format("{:.0f}", value), "",
           {waits_text(), format("{:.0f} workers, busy all the time", now_.workers),
            format("{:.1f} of {} CPUs in use", cpu, facts_.cpus)});
   return gain;
@@ -134,12 +134,12 @@ void BottleneckAnalysis::check_stages() {
         format("a sample takes {} to decode, 95% {}", short_seconds_text(times_.sample.decode.mean_seconds),
                short_seconds_text(times_.sample.decode.p95_seconds))};
     if (!facts_.holds_pixels && facts_.epochs_left > 0 && fits(facts_.pixel_bytes)) {
-      propose(Verdict::decode, with_pixels_in_memory(), "--cache", "ram", "", evidence);
+      propose(Verdict::decode, with_pixels_in_memory(), wait_, "--cache", "ram", "", evidence);
       return;
     }
     StepModel changed = now_;
     changed.worker_cpu *= 1 - 0.6 * decode * of_cpu;
-    propose(Verdict::decode, changed, "", "", "store smaller images: train pack --max-side", evidence);
+    propose(Verdict::decode, changed, wait_, "", "", "store smaller images: train pack --max-side", evidence);
     return;
   }
   StepModel changed = now_;
@@ -154,7 +154,8 @@ void BottleneckAnalysis::check_stages() {
   const double share = count <= 1 ? 1 : 1.3 / count;
   changed.worker_cpu *= 1 - std::min(1.0, share) * augment * of_cpu;
   const auto& [flag, off] = facts_.augmentations.front();
-  propose(Verdict::augmentation, changed, flag, off, (off.empty() ? flag : flag + " " + off) + ", or rarer", evidence);
+  propose(Verdict::augmentation, changed, wait_, flag, off, (off.empty() ? flag : flag + " " + off) + ", or rarer",
+          evidence);
 }
 
 // The sides of an examination that have to do with the other ranks of a run.
@@ -203,7 +204,7 @@ void BottleneckAnalysis::check_exchange(const engine::RankSummary& ranks) {
   if (factor > 1) {
     const StepModel changed = without_waiting(now_, exchange * (1 - 1 / factor));  // per update of today's size
     const auto value = static_cast<int64_t>(factor) * facts_.accumulation_steps;
-    propose(Verdict::exchange, changed, "--accumulation-steps", std::to_string(value),
+    propose(Verdict::exchange, changed, exchange, "--accumulation-steps", std::to_string(value),
             format("--accumulation-steps {} (and the learning rate with it)", value), evidence);
   }
   if (ranks.ranks % 2 != 0) return;
@@ -213,13 +214,17 @@ void BottleneckAnalysis::check_exchange(const engine::RankSummary& ranks) {
   changed.network_cpu *= 2;
   changed.worker_cpu *= 2;
   changed.worker_blocked *= 2;
-  propose(Verdict::exchange, changed, "--devices", std::to_string(fewer), "", evidence);
+  propose(Verdict::exchange, changed, exchange, "--devices", std::to_string(fewer), "", evidence);
 }
 
 /// Every rank waits for the one that is last.
 void BottleneckAnalysis::check_slowest(const engine::RankSummary& ranks) {
   if (ranks.slowest_excess() < kRankIsSlow) return;
   const double excess = ranks.slowest_seconds - ranks.others_seconds;
+  double longest_wait = 0;  // for whoever is last
+  for (const engine::RankTimes& rank : facts_.ranks) {
+    longest_wait = std::max(longest_wait, rank.exchange - ranks.exchange_seconds);
+  }
   const StepModel changed = without_waiting(now_, excess);
   const std::string who = format("rank {} on {}", ranks.slowest, ranks.slowest_host);
   std::vector<std::string> evidence = {format(
@@ -230,7 +235,7 @@ void BottleneckAnalysis::check_slowest(const engine::RankSummary& ranks) {
   if (waits_for_data) {
     evidence.push_back(format("{} of that it waits for data", short_seconds_text(slowest.wait)));
   }
-  propose(Verdict::unequal_ranks, changed, "", "",
+  propose(Verdict::unequal_ranks, changed, std::min(excess, longest_wait), "", "",
           format("look at {}: {}", who,
                  waits_for_data ? "its storage, and CPUs for its workers"
                                 : "another process, fewer or slower CPUs; or run without it"),

@@ -54,12 +54,6 @@ enum Rank {
   kStep,  // long, and the lines of each epoch have it
 };
 
-/// "  MFU 41%"; "" where it is not known.
-std::string utilization_text(const engine::ComputeCost& cost, double images_per_second) {
-  const std::optional<double> share = engine::utilization(cost, images_per_second);
-  return share ? format("  MFU {:.0f}%", 100 * *share) : "";
-}
-
 /// "21.7 updates/s", three digits; "" before the first update.
 std::string updates_text(const engine::StepTimings& times) {
   const double seconds = times.update.mean_seconds;
@@ -70,7 +64,7 @@ std::string updates_text(const engine::StepTimings& times) {
 std::vector<LinePart> epoch_parts(const engine::EpochEvent& event, const engine::StartEvent& start) {
   std::vector<LinePart> parts = {
       {core::count_text(static_cast<int64_t>(event.images_per_second)) + " " + start.items + "/s" +
-           utilization_text(start.compute, event.images_per_second),
+           (event.utilization ? format("  MFU {:.0f}%", 100 * *event.utilization) : ""),
        kRate},
       {updates_text(event.times), kUpdateRate},
       {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},

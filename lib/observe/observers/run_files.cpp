@@ -232,7 +232,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   line["allocated_bytes"] = allocated ? Json(*allocated + event.working_bytes) : Json(nullptr);
   line["images_per_second"] = event.images_per_second;
   line["data_wait_share"] = event.data_wait_share;
-  line["mfu"] = optional_number(engine::utilization(start_.compute, event.images_per_second));
+  line["mfu"] = optional_number(event.utilization);
   line["times"] = time_json(event.times);
   line["ranks"] = ranks_json(event.ranks);
   add_findings(event.found, line);

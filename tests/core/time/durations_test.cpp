@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace stoker::core {
 namespace {
 
@@ -16,6 +18,24 @@ TEST(DurationsTest, MeanAndMaximumAreExactAndThePercentileIsWithin4Percent) {
   EXPECT_NEAR(spread.mean_seconds, 500.5 * 37e-6, 1e-12);
   EXPECT_NEAR(spread.max_seconds, 1000 * 37e-6, 1e-12);
   EXPECT_NEAR(spread.p95_seconds, 950 * 37e-6, 0.04 * 950 * 37e-6);
+}
+
+TEST(DurationsTest, TheDeviationIsThatOfTheDurationsAndEqualOnesHaveNone) {
+  DurationCounts counts;
+  counts.add(5 * kMillisecond);
+  EXPECT_EQ(counts.spread().deviation_seconds, 0);
+  EXPECT_EQ(counts.spread().standard_error(), 0);
+  for (int i = 0; i < 15; ++i) counts.add(5 * kMillisecond);
+  EXPECT_NEAR(counts.spread().deviation_seconds, 0, 1e-12);
+  DurationCounts two;
+  for (int i = 0; i < 50; ++i) {
+    two.add(10 * kMillisecond);
+    two.add(30 * kMillisecond);
+  }
+  const double deviation = 10e-3 * std::sqrt(100.0 / 99);
+  EXPECT_NEAR(two.spread().deviation_seconds, deviation, 0.06 * deviation);
+  EXPECT_NEAR(two.spread().standard_error(), deviation / 10, 0.006 * deviation);
+  EXPECT_EQ(Spread().standard_error(), 0);
 }
 
 TEST(DurationsTest, AWindowForgetsWhatWasBefore) {

@@ -58,7 +58,18 @@ TEST(UtilizationTest, IsTheShareOfThePeakAndAbsentWhereEitherIsNotKnown) {
   EXPECT_DOUBLE_EQ(*utilization({1e9, 3e9, 60e9}, 10), 0.5);
   EXPECT_FALSE(utilization({1e9, 0, 60e9}, 10));
   EXPECT_FALSE(utilization({1e9, 3e9, 0}, 10));
-  EXPECT_FALSE(utilization({1e9, 3e9, 60e9}, 23)) << "above the peak: others kept the device busy when it was measured";
+}
+
+TEST(UtilizationTest, WhatTrainingReachesIsAPeakToo) {
+  ComputeCost cost = {1e9, 3e9, 60e9};
+  cost.note_rate(10);
+  EXPECT_DOUBLE_EQ(*utilization(cost, 10), 0.5);
+  cost.note_rate(25);  // others kept the device busy when its peak was measured
+  EXPECT_DOUBLE_EQ(*utilization(cost, 25), 1);
+  EXPECT_DOUBLE_EQ(*utilization(cost, 20), 0.8);
+  ComputeCost unknown = {1e9, 3e9, 0};
+  unknown.note_rate(25);
+  EXPECT_FALSE(utilization(unknown, 25));
 }
 
 TEST(PeakTest, IsAPositiveNumberWhereThePrecisionIsComputed) {

@@ -173,12 +173,16 @@ TEST_F(DiagnoserTest, NothingIsMeasuredWithoutTimeThatIsAllowed) {
   EXPECT_EQ(asked, 0);
 }
 
-TEST_F(DiagnoserTest, JudgesAnEpochOfEnoughUpdates) {
+TEST_F(DiagnoserTest, JudgesAWindowOfEnoughUpdatesAndSeconds) {
   Diagnoser diagnoser({});
   engine::Interlude epoch = interlude(window(4), engine::Interlude::After::epoch);
-  epoch.times.updates = 2;
+  epoch.times.updates = 5;
   EXPECT_FALSE(diagnoser.judge(epoch, {}, probes_));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(report(diagnoser, epoch.times));
   epoch.times.updates = 100;
+  epoch.times.seconds = 0.4;
+  EXPECT_FALSE(diagnoser.judge(epoch, {}, probes_));
+  epoch.times.seconds = 3;
   const std::optional<Diagnosis> judged = diagnoser.judge(epoch, {}, probes_);
   ASSERT_TRUE(judged);
   EXPECT_EQ(judged->verdict, Verdict::sync);

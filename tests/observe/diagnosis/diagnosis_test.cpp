@@ -340,6 +340,29 @@ TEST(DiagnosisTest, TheSlowRankIsNamedWithItsHost) {
       "node-1: another process, fewer or slower CPUs; or run without it; predicted 96% more images/s");
 }
 
+TEST(DiagnosisTest, WhatTheScatterOfUpdatesCouldBeIsNoVerdict) {
+  DiagnosisFacts facts =
+      FactsOf().network(50).decodes(10).resizes(2).exchanges(52).ranks({50, 100, 50}).made();  // 102 ms, 50 too many
+  facts.times.update.deviation_seconds = 200 * kMs;  // two standard errors of the mean of 100 updates: 40 ms
+  EXPECT_EQ(diagnose(facts).verdict, Verdict::unequal_ranks);
+  facts.times.update.deviation_seconds = 300 * kMs;
+  const Diagnosis found = diagnose(facts);
+  EXPECT_EQ(found.verdict, Verdict::nothing) << diagnosis_text(found);
+  EXPECT_NE(diagnosis_text(found).find("gains below 143% do not show in 100 updates"), std::string::npos)
+      << diagnosis_text(found);
+}
+
+/// One thread that got its CPU for a fifth of the time: what else takes time is assumed to shrink with it.
+TEST(DiagnosisTest, NoGainIsBeyondWhatTheNamedCauseTakes) {
+  const Diagnosis found = FactsOf().network(90).computing_cpu(10).reports(10).decodes(2).resizes(1).diagnosed();
+  EXPECT_EQ(found.verdict, Verdict::sync);
+  EXPECT_NEAR(found.gain_percent, 100 * (100.0 / 90 - 1), 0.1) << diagnosis_text(found);
+  DiagnosisFacts ranks = FactsOf().network(50).decodes(10).resizes(2).exchanges(52).ranks({50, 100, 50}).made();
+  for (engine::RankTimes& rank : ranks.ranks) rank.exchange = std::min(rank.exchange, 22 * kMs);
+  const Diagnosis slow = diagnose(ranks);
+  EXPECT_NEAR(slow.gain_percent, 100 * (102.0 / 82 - 1), 0.1) << "ranks wait for it no longer than 20 ms";
+}
+
 TEST(DiagnosisTest, OtherRanksOfTheMachineAreNoOtherProcesses) {
   FactsOf facts = FactsOf().network(110).computing_cpu(60).waits(30).decodes(60).resizes(20).ranks({140, 140});
   facts.with([](DiagnosisFacts& f) {
