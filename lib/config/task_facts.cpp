@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/task_facts.h"
 
+#include <limits>
+
 namespace stoker::config {
 namespace {
 
@@ -51,6 +53,21 @@ std::string eval_metric_name(EvalMetric metric) { return name_in(eval_metric_cho
 
 bool lower_is_better(EvalMetric metric) {
   return metric == EvalMetric::loss || metric == EvalMetric::mae || metric == EvalMetric::rmse;
+}
+
+std::pair<double, double> range_of(EvalMetric metric) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (lower_is_better(metric)) return {0, kInfinity};
+  switch (metric) {
+    case EvalMetric::top1:
+    case EvalMetric::top5:
+    case EvalMetric::accuracy:
+    case EvalMetric::exact_match: return {0, 100};
+    case EvalMetric::mcc:
+    case EvalMetric::kappa: return {-1, 1};
+    case EvalMetric::r2: return {-kInfinity, 1};
+    default: return {0, 1};
+  }
 }
 
 const std::vector<EvalMetric>& eval_metrics_of(TaskKind task) {

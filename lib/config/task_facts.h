@@ -35,6 +35,8 @@ const std::vector<LossKind>& losses_of(TaskKind task);
 const std::vector<std::pair<std::string, EvalMetric>>& eval_metric_choices();
 std::string eval_metric_name(EvalMetric metric);
 bool lower_is_better(EvalMetric metric);
+/// The least and the greatest value that it can have; infinite where there is none.
+std::pair<double, double> range_of(EvalMetric metric);
 /// Those that the task computes, the default first; `loss` is among them.
 const std::vector<EvalMetric>& eval_metrics_of(TaskKind task);
 

@@ -144,17 +144,35 @@ int64_t runs_to_find(const RunMean& observed, const PowerSettings& settings) {
     const int64_t runs = steps * settings.step;
     return runs > 1 && (observed.deviation <= 0 || found_share(observed, runs, settings) >= settings.power);
   };
+  const int64_t most = settings.most / settings.step;
   int64_t low = 0, high = 1;
   while (!finds(high)) {
+    if (high >= most) return 0;
     low = high;
-    high *= 2;
-    if (high * settings.step > settings.most) return 0;
+    high = std::min(2 * high, most);
   }
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
     (finds(middle) ? high : low) = middle;
   }
   return high * settings.step;
+}
+
+double difference_to_find(const RunMean& observed, int64_t runs, const PowerSettings& settings) {
+  if (observed.runs < 2 || runs < 2) return std::nan("");
+  RunMean assumed = observed;
+  const auto finds = [&](double difference) {
+    assumed.mean = difference;
+    return found_share(assumed, runs, settings) >= settings.power;
+  };
+  double low = 0, high = observed.deviation;
+  if (high <= 0) return 0;
+  while (!finds(high)) high *= 2;
+  while (high - low > 1e-6 * high) {
+    const double middle = (low + high) / 2;
+    (finds(middle) ? high : low) = middle;
+  }
+  return high;
 }
 
 }  // namespace stoker::statistics

@@ -49,5 +49,8 @@ struct PowerSettings {
 /// has it. That a deviation of few runs is not well known counts: it is the mean over all that could be behind it.
 /// 0: no number of runs up to `most`, or less than two were observed.
 int64_t runs_to_find(const RunMean& observed, const PowerSettings& settings);
+/// The least difference that `runs` pairs find as often, where they deviate as the observed ones do. NaN for less than
+/// two, of either.
+double difference_to_find(const RunMean& observed, int64_t runs, const PowerSettings& settings);
 
 }  // namespace stoker::statistics

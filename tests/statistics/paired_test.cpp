@@ -104,6 +104,15 @@ TEST(SimulatedSweepTest, ThePromisedNumberOfRunsFindsADifferenceOfOnePointInEigh
     EXPECT_NEAR(found, kPilots * 0.8, kPilots * 0.04) << tried << " runs tried";
   }
   RunMean equal = drawn_difference(1, 5, 0);
+  for (const int64_t runs : {3, 13, 100}) {
+    equal.mean = difference_to_find(equal, runs, {});
+    EXPECT_EQ(runs_to_find(equal, {}), runs) << "the least difference that they find";
+  }
+  PowerSettings few;
+  few.most = 100;
+  EXPECT_EQ(runs_to_find(equal, few), 100);
+  few.most = 99;
+  EXPECT_EQ(runs_to_find(equal, few), 0);
   equal.mean = 0;
   EXPECT_EQ(runs_to_find(equal, {}), 0);
   PowerSettings folds;

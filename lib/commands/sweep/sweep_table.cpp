@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "commands/sweep/sweep_parts.h"
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/text/columns.h"
@@ -19,12 +20,13 @@ using core::format;
 using statistics::RunMean;
 
 constexpr double kAlpha = 0.05, kPower = 0.8;
-constexpr int64_t kMostSeeds = 10'000;
+constexpr int64_t kMostMoreSeeds = 100;  // nobody runs more of them to tell two recipes apart
 
 struct Row {
   size_t recipe = 0;
   std::vector<double> values;  ///< of each unit; NaN: the run failed
   RunMean mean;
+  double loss = 0;  ///< sum, then mean of its runs
   int64_t failed = 0;
   RunMean to_first;          ///< the first row less this one
   double p_value = 1;        ///< of that difference, corrected
@@ -57,9 +59,13 @@ class TableMaker {
     for (size_t i = 0; i < results.size(); ++i) take(sweep.parts[i], results[i]);
     // Runs on folds share most of their training images.
     overlap_ = sweep.folds > 1 ? 1 / static_cast<double>(sweep.folds - 1) : 0;
-    for (Row& row : rows_) row.mean = statistics::mean_of_runs(row.values, overlap_);
+    for (Row& row : rows_) {
+      row.mean = statistics::mean_of_runs(row.values, overlap_);
+      row.loss /= static_cast<double>(row.mean.runs);
+    }
     sort();
     compare();
+    keep_in_range();
   }
 
   SweepTable table() const {
@@ -86,6 +92,7 @@ class TableMaker {
     metric_ = result->metric;
     lower_is_better_ = result->lower_is_better;
     row.values[static_cast<size_t>(part.unit)] = result->value;
+    row.loss += result->loss;
   }
 
   /// The best mean first; those of which a run failed behind all others.
@@ -94,8 +101,7 @@ class TableMaker {
       const bool a_has_none = a.mean.runs == 0, b_has_none = b.mean.runs == 0;
       if (a_has_none != b_has_none) return b_has_none;
       if ((a.failed > 0) != (b.failed > 0)) return b.failed > 0;
-      if (a_has_none || a.mean.mean == b.mean.mean) return false;
-      return (a.mean.mean > b.mean.mean) != lower_is_better_;
+      return stands_before({a.mean.mean, a.loss}, {b.mean.mean, b.loss}, lower_is_better_);
     });
   }
 
@@ -126,11 +132,27 @@ class TableMaker {
     settings.power = kPower;
     settings.overlap = overlap_;
     settings.step = std::max<int64_t>(sweep_.folds, 1);
-    settings.most = kMostSeeds * settings.step;
+    settings.most = (sweep_.seeds + kMostMoreSeeds) * settings.step;
     for (size_t i = 1; i < rows_.size(); ++i) {
       rows_[i].seeds_needed = statistics::runs_to_find(rows_[i].to_first, settings) / settings.step;
     }
     comparisons_ = pairs.size();
+    power_ = settings;
+  }
+
+  /// Student's intervals know no bounds; a percentage does.
+  void keep_in_range() {
+    for (const auto& [name, metric] : config::eval_metric_choices()) {
+      if (name != metric_) continue;
+      const auto [least, greatest] = config::range_of(metric);
+      const auto clip = [](statistics::Interval& interval, double low, double high) {
+        interval = {std::max(interval.low, low), std::min(interval.high, high)};
+      };
+      for (Row& row : rows_) {
+        clip(row.mean.interval, least, greatest);
+        clip(row.to_first.interval, least - greatest, greatest - least);
+      }
+    }
   }
 
   /// The metric over all samples of a row's folds; nothing: it failed, or is not known of the task.
@@ -235,10 +257,10 @@ class TableMaker {
     if (rows_.size() < 2 || rows_[1].to_first.runs < 2) return text;
     const Row& second = rows_[1];
     if (second.p_value < kAlpha) return text + "the first is better than the second by more than chance\n";
-    if (second.seeds_needed == 0) {
-      return text + format("the best two: not even {} seeds would separate them{}\n", core::count_text(kMostSeeds),
-                           sweep_.folds > 1 ? ", since folds share their images: try more of these" : "");
+    if (second.to_first.deviation <= 0 && second.seeds_needed == 0) {
+      return text + "the best two: their results are the same in every run\n";
     }
+    if (second.seeds_needed == 0) return text + inseparable_text(second.to_first);
     const int64_t more = std::max<int64_t>(second.seeds_needed - sweep_.seeds, 1);
     return text + format(
                       "the best two: {} more ({} in all) would separate them with 80 % power, if they differ by {:.3g} "
@@ -247,12 +269,25 @@ class TableMaker {
                       std::abs(second.to_first.mean), sweep_.seeds + more);
   }
 
+  /// More seeds than anybody runs would be needed: which difference fewer could find.
+  std::string inseparable_text(const RunMean& difference) const {
+    const auto found_by = [&](int64_t more) {
+      return statistics::difference_to_find(difference, (sweep_.seeds + more) * power_.step, power_);
+    };
+    return format(
+        "the best two cannot be separated at a sensible cost: they differ by {:.3g}, and more than {} more seeds would "
+        "be "
+        "needed; 10 more find a difference of {:.3g} with 80 % power, 30 more one of {:.3g}\n",
+        std::abs(difference.mean), kMostMoreSeeds, found_by(10), found_by(30));
+  }
+
   const Sweep& sweep_;
   const std::vector<std::optional<Pooled>>& pooled_;  ///< of each recipe; empty: there are no folds
   std::vector<Row> rows_;
   std::string metric_;
   bool lower_is_better_ = false;
   double overlap_ = 0;
+  statistics::PowerSettings power_;  ///< of differences between two rows
   size_t comparisons_ = 0;
 };
 
