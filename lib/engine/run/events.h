@@ -77,10 +77,10 @@ struct Diagnosis {
   double gain_percent = 0;            ///< more images per second; >= 0
 };
 
-/// Where a run stands between two updates, when it is examined; see engine/loop/run_telemetry.h.
 /// Updates without which times do not show what limits them: one that is late would count for more than a tenth.
 inline constexpr int64_t kJudgedUpdates = 10;
 
+/// Where a run stands between two updates, when it is examined; see engine/loop/run_telemetry.h.
 struct Interlude {
   enum class After { report_interval, epoch };
   After after = After::report_interval;
