@@ -102,6 +102,7 @@ struct SampleContent {
   int height = 0, width = 0, channels = 0;
   Element element = Element::uint8;  ///< of pixels; others than uint8 only where fixed_shape() has them
   int64_t decode_nanoseconds = 0;    ///< that the source spent on decoding within this read()
+  bool is_rest = false;              ///< pixels of what a damaged file still holds, beside the cause that is returned
   bool is_pixels() const { return height > 0; }
   /// One image of `shape` in HWC order.
   void set_pixels(const uint8_t* pixels, const SampleShape& shape) {

@@ -67,5 +67,18 @@ TEST_F(SoundTest, TheDamagedOneEndsTheRunOrIsSkipped) {
   EXPECT_EQ(run_here(train_sounds({"--on-bad-image", "skip"})).exit_code, 0);
 }
 
+TEST_F(SoundTest, AFileThatIsCutShortEndsTheRunIsSkippedOrRepaired) {
+  const std::string whole = data::wav_of(data::tone_of(320, 0.6, 8000), 8000);
+  work_.write("data/train/low/2.wav", whole.substr(0, whole.size() - 3000));
+  const Ended failed = run_here(train_sounds());
+  EXPECT_EQ(failed.exit_code, kData) << failed.err;
+  EXPECT_TRUE(has_text(failed.err, "data/train/low/2.wav: cut short")) << failed.err;
+  const Ended skipped = run_here(train_sounds({"--on-bad-image", "skip", "--run-dir", "skipped"}));
+  EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
+  const Ended repaired = run_here(train_sounds({"--on-bad-image", "repair", "--run-dir", "repaired"}));
+  EXPECT_EQ(repaired.exit_code, 0) << repaired.err;
+  EXPECT_TRUE(has_text(repaired.err, "data/train/low/2.wav")) << "it is named: " << repaired.err;
+}
+
 }  // namespace
 }  // namespace stoker::cli

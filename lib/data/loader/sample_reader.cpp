@@ -99,7 +99,8 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
   {
     const StageTimer timer("read", times.read);
     std::string cause = read_content(sample, frame, key, content);
-    if (!cause.empty()) return cause;
+    if (!cause.empty() && !(content.is_rest && limits_.repair)) return cause;
+    if (!cause.empty()) note_repair(cause);
   }
   times.read -= content.decode_nanoseconds;
   times.decode += content.decode_nanoseconds;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/sound/sound_file.h"
 
+#include <dlfcn.h>
 #include <sndfile.h>
 #include <soxr.h>
 
@@ -13,6 +14,21 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "data/storage/byte_reader.h"
+
+// libsndfile opens MP3 files with libmpg123, which prints what it finds damaged to stderr. Neither has a switch for
+// callers: the handle that libsndfile requests is made quiet here. Where libsndfile reads no MP3 nothing calls this.
+extern "C" void* mpg123_new(const char* decoder, int* error) {
+  using New = void* (*)(const char*, int*);
+  using Set = int (*)(void*, int, long, double);
+  constexpr int kAddFlags = 2, kQuiet = 0x20;  // MPG123_ADD_FLAGS, MPG123_QUIET
+  const auto make = reinterpret_cast<New>(::dlsym(RTLD_NEXT, "mpg123_new"));
+  if (make == nullptr) return nullptr;
+  void* const handle = make(decoder, error);
+  if (const auto set = reinterpret_cast<Set>(::dlsym(RTLD_NEXT, "mpg123_param")); handle != nullptr && set != nullptr) {
+    set(handle, kAddFlags, kQuiet, 0);
+  }
+  return handle;
+}
 
 namespace stoker::data {
 namespace {
@@ -35,6 +51,12 @@ class SoundBytes {
     io.write = [](const void*, sf_count_t, void*) { return sf_count_t{0}; };
     io.tell = [](void* self) { return of(self).at_; };
     return io;
+  }
+  uint64_t size() const { return file_.size(); }
+  /// `count` bytes from `begin` on, as many as there are.
+  std::string part(uint64_t begin, uint64_t count) const {
+    std::string bytes(begin < size() ? std::min(count, size() - begin) : 0, '\0');
+    return file_.try_read(begin, bytes.data(), bytes.size()).empty() ? bytes : "";
   }
   void rethrow() const {
     if (problem_ != nullptr) std::rethrow_exception(problem_);
@@ -66,6 +88,81 @@ class SoundBytes {
   sf_count_t at_ = 0;
   std::exception_ptr problem_;
 };
+
+// Files that were cut short open as shorter sounds: what their headers promise is compared with the bytes that there
+// are.
+
+uint64_t number_in(const std::string& bytes, size_t at, size_t count, bool is_big_endian) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[at + (is_big_endian ? i : count - 1 - i)]);
+    number = number << 8 | byte;
+  }
+  return number;
+}
+
+/// Where the numbers of a WAV file end by its header; 0: a stream, whose length was not known when it was written.
+uint64_t end_of_wav(const SoundBytes& file, const std::string& head) {
+  constexpr uint64_t kLeastUnknown = 0x7ffff000;  // writers of streams have this, or more
+  constexpr int kMostChunks = 10'000;
+  const bool is_big_endian = head.compare(0, 4, "RIFX") == 0;
+  uint64_t at = 12, long_size = 0;
+  for (int i = 0; i < kMostChunks; ++i) {
+    const std::string chunk = file.part(at, 24);
+    if (chunk.size() < 8) return at > file.size() ? at : 0;
+    uint64_t size = number_in(chunk, 4, 4, is_big_endian);
+    if (chunk.compare(0, 4, "ds64") == 0 && chunk.size() == 24) long_size = number_in(chunk, 16, 8, false);
+    if (chunk.compare(0, 4, "data") == 0) {
+      if (long_size > 0 && size == 0xffffffff) size = long_size;
+      return size >= kLeastUnknown && long_size == 0 ? 0 : at + 8 + size;
+    }
+    at += 8 + size + size % 2;
+  }
+  return 0;
+}
+
+/// Where the last page of an Ogg file ends.
+uint64_t end_of_ogg(const SoundBytes& file) {
+  constexpr uint64_t kLargestPage = 27 + 255 + 255 * 255;
+  const uint64_t begin = file.size() - std::min(file.size(), 2 * kLargestPage);
+  const std::string tail = file.part(begin, 2 * kLargestPage);
+  const size_t page = tail.rfind(std::string("OggS\0", 5));
+  if (page == std::string::npos) return 0;
+  if (tail.size() < page + 27) return begin + page + 27;
+  const auto segments = static_cast<unsigned char>(tail[page + 26]);
+  if (tail.size() < page + 27 + segments) return begin + page + 27 + segments;
+  uint64_t end = begin + page + 27 + segments;
+  for (size_t i = 0; i < segments; ++i) end += static_cast<unsigned char>(tail[page + 27 + i]);
+  return end;
+}
+
+/// Where an MP3 file ends by the frame that its encoder wrote first (Xing's); 0: it has none.
+uint64_t end_of_mp3(const SoundBytes& file, const std::string& head) {
+  uint64_t at = 0;
+  if (head.compare(0, 3, "ID3") == 0 && head.size() >= 10) {
+    at = 10;
+    for (size_t i = 0; i < 4; ++i) at += uint64_t{static_cast<unsigned char>(head[6 + i])} << (7 * (3 - i));
+  }
+  const std::string frame = file.part(at, 64);
+  if (frame.size() < 64 || frame[0] != '\xff' || (frame[1] & 0xe0) != 0xe0) return 0;
+  for (const size_t tag : {36, 21, 13}) {  // behind the side information, by version and channels
+    if (frame.compare(tag, 4, "Xing") != 0 && frame.compare(tag, 4, "Info") != 0) continue;
+    const uint64_t fields = number_in(frame, tag + 4, 4, /*is_big_endian=*/true);
+    if ((fields & 2) == 0) return 0;
+    return at + number_in(frame, tag + 8 + ((fields & 1) != 0 ? 4 : 0), 4, true);
+  }
+  return 0;
+}
+
+/// "" where the file is whole as far as its header shows.
+std::string missing_end(const SoundBytes& file) {
+  const std::string head = file.part(0, 12), kind = head.substr(0, 4);
+  const bool is_wav = kind == "RIFF" || kind == "RIFX" || kind == "RF64";
+  const uint64_t end = is_wav ? end_of_wav(file, head) : kind == "OggS" ? end_of_ogg(file) : end_of_mp3(file, head);
+  if (end <= file.size()) return "";
+  return core::format("cut short: it has {} of the {} bytes that its header promises", core::count_text(file.size()),
+                      core::count_text(end));
+}
 
 bool is_read_format(int format) {
   switch (format & SF_FORMAT_TYPEMASK) {
@@ -101,7 +198,7 @@ std::string opening_problem() {
 class SoundDecoder {
  public:
   /// Sets a cause where the file is bad.
-  SoundDecoder(const std::string& path, const FileStamp& stamp, std::string& cause) : bytes_(path) {
+  SoundDecoder(const std::string& path, const FileStamp& stamp, bool checks_end, std::string& cause) : bytes_(path) {
     if (bytes_.stamp().size != stamp.size) {
       cause = "it has changed since the scan";
     } else if (bytes_.stamp().modified_ns != stamp.modified_ns) {
@@ -110,6 +207,7 @@ class SoundDecoder {
       cause = "the file is empty";
     }
     if (!cause.empty()) return;
+    if (checks_end) cut_ = missing_end(bytes_);
     SF_VIRTUAL_IO io = bytes_.calls();
     file_.reset(::sf_open_virtual(&io, SFM_READ, &info_, &bytes_));
     bytes_.rethrow();
@@ -119,8 +217,18 @@ class SoundDecoder {
   double rate() const { return info_.samplerate; }
   double seconds() const { return static_cast<double>(info_.frames) / rate(); }
 
+  /// The cause of a file that is cut short, too, and with `scratch.has_rest` what it still holds.
   std::string read(const SoundPart& part, double position, const config::SoundOptions& options, SoundScratch& scratch,
                    float* out) {
+    if (std::string cause = read_excerpt(part, position, options, scratch, out); !cause.empty()) return cause;
+    if (scratch.checks_end && cut_.empty() && (info_.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC) check_last_frame();
+    scratch.has_rest = !cut_.empty();
+    return cut_;
+  }
+
+ private:
+  std::string read_excerpt(const SoundPart& part, double position, const config::SoundOptions& options,
+                           SoundScratch& scratch, float* out) {
     const int64_t rate = info_.samplerate, wanted = options.samples(), to = options.sample_rate;
     const int64_t first = frame_at(part.begin), last = part.end > 0 ? frame_at(part.end) : info_.frames;
     if (first >= info_.frames || first >= last) {
@@ -145,7 +253,15 @@ class SoundDecoder {
     return finish(scratch.resampled, before / in_step * out_step, made, out, wanted);
   }
 
- private:
+  /// Its header has the number of frames.
+  void check_last_frame() {
+    float last[kMostChannels];
+    const bool is_there = ::sf_seek(file_.get(), info_.frames - 1, SEEK_SET) == info_.frames - 1 &&
+                          ::sf_readf_float(file_.get(), last, 1) == 1;
+    bytes_.rethrow();
+    if (!is_there) cut_ = core::format("cut short or damaged: its header promises {}", seconds_text(seconds()));
+  }
+
   std::string problem() const {
     if (file_ == nullptr) return core::format("is not read as a sound: {}", opening_problem());
     if (!is_read_format(info_.format)) {
@@ -191,8 +307,11 @@ class SoundDecoder {
       }
       done += got;
       if (got < asked) {
-        return core::format("cut short or damaged: it ends at {} of {}",
+        cut_ = core::format("cut short or damaged: it ends at {} of {}",
                             seconds_text(static_cast<double>(begin + done) / rate()), seconds_text(seconds()));
+        if (done == 0) return cut_;
+        std::fill(scratch.mono.begin() + done, scratch.mono.end(), 0.0f);
+        return "";
       }
     }
     return "";
@@ -249,16 +368,17 @@ class SoundDecoder {
     void operator()(SNDFILE* file) const { ::sf_close(file); }
   };
   SoundBytes bytes_;
+  std::string cut_;  ///< why it is a part of a sound; empty: as far as is known it is whole
   SF_INFO info_{};
   std::unique_ptr<SNDFILE, Closer> file_;
 };
 
 /// Returns "" or why the file is bad.
-std::string try_sound(const std::string& path, const FileStamp& stamp,
+std::string try_sound(const std::string& path, const FileStamp& stamp, bool checks_end,
                       const std::function<std::string(SoundDecoder&)>& use) {
   try {
     std::string cause;
-    SoundDecoder decoder(path, stamp, cause);
+    SoundDecoder decoder(path, stamp, checks_end, cause);
     return cause.empty() ? use(decoder) : cause;
   } catch (const core::Error& error) {
     if (error.kind() != core::ErrorKind::no_input) throw;
@@ -266,11 +386,11 @@ std::string try_sound(const std::string& path, const FileStamp& stamp,
   }
 }
 
-std::string with_sound(const SoundPlace& place, const std::function<std::string(SoundDecoder&)>& use) {
+std::string with_sound(const SoundPlace& place, bool checks_end, const std::function<std::string(SoundDecoder&)>& use) {
   if (!place.copy.empty()) {
-    if (try_sound(place.copy, place.stamp, use).empty()) return "";
+    if (try_sound(place.copy, place.stamp, checks_end, use).empty()) return "";
   }
-  return try_sound(place.path, place.stamp, use);
+  return try_sound(place.path, place.stamp, checks_end, use);
 }
 
 }  // namespace
@@ -280,13 +400,14 @@ SoundScratch::~SoundScratch() = default;
 
 std::string read_sound(const SoundPlace& place, double position, const config::SoundOptions& options,
                        SoundScratch& scratch, float* out) {
-  return with_sound(place,
+  scratch.has_rest = false;
+  return with_sound(place, scratch.checks_end,
                     [&](SoundDecoder& sound) { return sound.read(place.part, position, options, scratch, out); });
 }
 
 double sound_seconds(const SoundPlace& place) {
   double seconds = -1;
-  with_sound(place, [&](SoundDecoder& sound) {
+  with_sound(place, /*checks_end=*/false, [&](SoundDecoder& sound) {
     seconds = sound.seconds();
     return std::string();
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/sound/sound_source.h"
 
+#include <atomic>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -42,7 +43,11 @@ class SoundSource : public ForwardingSource {
  public:
   SoundSource(std::shared_ptr<const Source> files, std::function<SoundPlace(int64_t)> place,
               const config::SoundOptions& options)
-      : ForwardingSource(std::move(files)), place_(std::move(place)), options_(options), spectrogram_(options) {
+      : ForwardingSource(std::move(files)),
+        place_(std::move(place)),
+        options_(options),
+        spectrogram_(options),
+        is_whole_(static_cast<size_t>(behind().size())) {
     core::Hasher hasher;
     hasher.add(core::format("sounds of {}: {} Hz, {}, {}, {}, {} s", behind().fingerprint(), options.sample_rate,
                             options.n_fft, options.hop_length(), options.mels, options.seconds));
@@ -72,16 +77,18 @@ class SoundSource : public ForwardingSource {
     const SampleShape shape = fixed_shape();
     const auto bytes = static_cast<size_t>(shape.image_bytes());
     samples.resize(static_cast<size_t>(options_.samples()));
-    if (std::string cause = read_sound(place_(index), position, options_, sound_scratch, samples.data());
-        !cause.empty()) {
-      return cause;
-    }
+    std::atomic<bool>& is_whole = is_whole_[static_cast<size_t>(index)];
+    sound_scratch.checks_end = !is_whole.load(std::memory_order_relaxed);
+    std::string cause = read_sound(place_(index), position, options_, sound_scratch, samples.data());
+    if (!cause.empty() && !sound_scratch.has_rest) return cause;
+    if (cause.empty()) is_whole.store(true, std::memory_order_relaxed);
     const Clock::time_point start = Clock::now();
     if (buffer.size() < bytes) buffer.resize(bytes);
     spectrogram_.decibels(samples.data(), mel_scratch, reinterpret_cast<float*>(buffer.data()));
     content.set_pixels(buffer.data(), shape);
     content.decode_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-    return "";
+    content.is_rest = !cause.empty();
+    return cause;
   }
   /// An excerpt is not a part of the file's bytes.
   int64_t stored_bytes(int64_t /*index*/) const override { return -1; }
@@ -92,6 +99,7 @@ class SoundSource : public ForwardingSource {
   const std::function<SoundPlace(int64_t)> place_;
   const config::SoundOptions options_;
   const MelSpectrogram spectrogram_;
+  mutable std::vector<std::atomic<bool>> is_whole_;  ///< files that were found to be
 };
 
 }  // namespace

@@ -3,7 +3,11 @@
 #include "data/sound/sound_file.h"
 
 #include <gtest/gtest.h>
+#include <sndfile.h>
 
+#include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 #include "data/storage/tree_walk.h"
@@ -111,6 +115,82 @@ TEST_F(SoundFileTest, AHeaderThatPromisesMoreIsNotBelieved) {
   const std::string cause = read(write(wav_of(tone_of(440, 0.1, 8000), 8000, 1, WavKind::int16, 0xFFFFFF00)));
   EXPECT_TRUE(cause.empty() || cause.find("cut short") == 0) << cause;
   EXPECT_LE(scratch_.mono.capacity(), 600u * 8000u);
+}
+
+TEST_F(SoundFileTest, AWavFileThatIsCutShortIsDamagedAndItsRestCanBeHad) {
+  options_.seconds = 0.1;
+  const std::string whole = wav_of(tone_of(440, 0.5, 8000), 8000);
+  for (const size_t missing : {size_t{1}, size_t{2}, size_t{4000}}) {
+    const std::string path = write(whole.substr(0, whole.size() - missing));
+    for (const double position : {0.0, 0.5, 1.0}) {
+      EXPECT_EQ(read(path, position).rfind("cut short: it has ", 0), 0u) << missing << " " << position;
+      EXPECT_TRUE(scratch_.has_rest);
+      EXPECT_NE(out_[7], 7.0f) << "what is there was written";
+    }
+    EXPECT_NE(read(path).find("of the 8,044 bytes that its header promises"), std::string::npos) << read(path);
+  }
+  for (const std::string more : {"", "x", "LIST and more behind the sound"}) {
+    EXPECT_EQ(read(write(whole + more)), "") << more;
+    EXPECT_FALSE(scratch_.has_rest);
+  }
+  std::string odd = wav_of(tone_of(440, 0.5, 8000), 8000);
+  odd.replace(0, 4, "RIFF");
+  odd.insert(36, "LIST" + wav_bytes(3, 4) + "abc" + std::string(1, '\0'));
+  EXPECT_EQ(read(write(odd)), "") << "chunks before it, padded to even sizes";
+  EXPECT_NE(read(write(odd.substr(0, odd.size() - 1))), "");
+  for (const uint64_t unknown : {uint64_t{0xffffffff}, uint64_t{0x7ffff000}}) {
+    EXPECT_EQ(read(write(wav_of(tone_of(440, 0.5, 8000), 8000, 1, WavKind::int16, static_cast<int64_t>(unknown)))), "")
+        << "a stream, whose length was not known";
+  }
+}
+
+/// A file that libsndfile writes.
+std::string encoded(int format, const std::vector<float>& samples, const std::string& path) {
+  SF_INFO info{};
+  info.samplerate = 16000;
+  info.channels = 1;
+  info.format = format;
+  SNDFILE* const file = ::sf_open(path.c_str(), SFM_WRITE, &info);
+  if (file == nullptr) return "";  // a libsndfile that does not write it
+  ::sf_writef_float(file, samples.data(), static_cast<sf_count_t>(samples.size()));
+  ::sf_close(file);
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+TEST_F(SoundFileTest, CompressedFilesThatAreCutShortAreDamagedWhereverTheExcerptLies) {
+  options_.seconds = 0.1;
+  options_.sample_rate = 16000;
+  std::vector<float> samples = tone_of(440, 4, 16000);
+  for (size_t i = 0; i < samples.size(); ++i) samples[i] += 0.1f * std::sin(static_cast<float>(i * i % 1009));
+  int tried = 0;
+  for (const int format : {SF_FORMAT_FLAC | SF_FORMAT_PCM_16, SF_FORMAT_OGG | SF_FORMAT_VORBIS,
+                           SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III}) {
+    const std::string whole = encoded(format, samples, folder_ / "made");
+    if (whole.empty()) continue;
+    ++tried;
+    EXPECT_EQ(read(write(whole), 1), "") << std::hex << format;
+    for (const double share : {0.3, 0.6, 0.95}) {
+      const auto size = static_cast<size_t>(share * static_cast<double>(whole.size()));
+      const std::string path = write(whole.substr(0, size));
+      ::testing::internal::CaptureStderr();
+      EXPECT_EQ(read(path, 0).rfind("cut short", 0), 0u) << std::hex << format << " " << share << " " << read(path, 0);
+      read(path, 1);
+      EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+    }
+  }
+  EXPECT_GE(tried, 2);
+}
+
+TEST_F(SoundFileTest, DamageIsPrintedByNobodyElse) {
+  options_.seconds = 1;
+  options_.sample_rate = 16000;
+  std::string made = encoded(SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III, tone_of(440, 4, 16000), folder_ / "made");
+  if (made.empty()) GTEST_SKIP() << "this libsndfile writes no MP3";
+  ::testing::internal::CaptureStderr();
+  for (size_t i = 600; i < made.size(); i += 7) made[i] = static_cast<char>(i * 31);
+  for (const double position : {0.0, 0.5, 1.0}) read(write(made), position);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(SoundFileTest, ACopyIsReadWhereItCanBe) {

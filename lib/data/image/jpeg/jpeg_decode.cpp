@@ -318,6 +318,7 @@ thread_local std::string last_repair;
 }  // namespace
 
 std::string take_repair() { return std::exchange(last_repair, ""); }
+void note_repair(const std::string& reason) { last_repair = reason; }
 
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                         const Region& wanted, RowSink& rows, EntropyStage stage) {
@@ -340,7 +341,7 @@ std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const
   if (limits.repair && (failure == Failure::bad_image || (failure == Failure::none && !is_whole))) {
     const std::string reason = is_whole ? std::string("JPEG: ") + session.message : kCutShort;
     failure = decode_once(session, nullptr, Tolerated::damage, bytes, size, channels, limits, wanted, rows);
-    if (failure == Failure::none) last_repair = reason;
+    if (failure == Failure::none) note_repair(reason);
   }
   if (failure == Failure::none) return "";
   if (failure == Failure::too_slow) {

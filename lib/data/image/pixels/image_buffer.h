@@ -40,13 +40,14 @@ struct DecodeLimits {
   int max_side = 65535;
   int max_jpeg_scans = 100;
   double max_seconds = 30;     ///< of one JPEG; generous, since a slow machine must not make an image bad
-  bool repair = false;         ///< damaged JPEGs give what their decoder makes of them; see take_repair()
+  bool repair = false;         ///< damaged JPEGs and sounds give what can be read of them; see take_repair()
   ValueRange range;            ///< of 16 bits and more
   SeenValues* seen = nullptr;  ///< takes the numbers that `range` is for; null: they are not needed
 };
 
 /// The repairs by decodes of this thread since the last call, as a reason; empty: nothing.
 std::string take_repair();
+void note_repair(const std::string& reason);
 
 /// A rectangle of an image, in pixels.
 struct Region {
