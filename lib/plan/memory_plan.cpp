@@ -144,20 +144,40 @@ PlanInputs with_batch(PlanInputs inputs, int64_t batch_size) {
   return inputs;
 }
 
-/// "--batch-size 96 --val-batch-size 96", and the way to the same update where the batch divides it.
-std::string batch_flags(const PlanInputs& requested, const PlanInputs& smaller) {
-  std::string flags = format("--batch-size {}", smaller.batch_size);
-  const std::string val =
-      smaller.val_batch_size < requested.val_batch_size && requested.val_batch_size != requested.batch_size
-          ? format(" --val-batch-size {}", smaller.val_batch_size)
-          : "";
-  flags += val;
+/// With gradients that stay while the next batch is computed.
+PlanInputs accumulating(PlanInputs inputs) {
+  if (inputs.accumulation_steps * inputs.replicas > 1) return inputs;
+  const int64_t more = inputs.gradient_bytes;
+  if (inputs.training_bytes) {
+    inputs.training_bytes = [of = inputs.training_bytes, more](int64_t images) { return of(images) + more; };
+  }
+  if (inputs.working_bytes) {
+    inputs.working_bytes = [of = inputs.working_bytes, more](const engine::BatchSizes& sizes) {
+      return of(sizes) + more;
+    };
+  }
+  return inputs;
+}
+
+/// `other` flags, then "--batch-size 96 --val-batch-size 96".
+std::string batch_flags(const std::string& other, const PlanInputs& requested, const PlanInputs& smaller) {
+  const bool follows = requested.val_batch_size == requested.batch_size && !requested.val_batch_is_given;
+  const bool has_other = smaller.val_batch_size < requested.val_batch_size && !follows;
+  return format("{}--batch-size {}{}", other, smaller.batch_size,
+                has_other ? format(" --val-batch-size {}", smaller.val_batch_size) : "");
+}
+
+/// And the way to the same update where a batch that divides it fits.
+std::string batch_advice(const std::string& other, const PlanInputs& requested, const PlanInputs& smaller,
+                         const MemoryBudget& budget) {
   const int64_t images = requested.batch_size * requested.accumulation_steps;
+  const std::string flags = batch_flags(other, requested, smaller);
   for (int64_t batch = smaller.batch_size; batch > 1; --batch) {
-    if (images % batch != 0) continue;
-    if (batch == smaller.batch_size) return flags + format(" --accumulation-steps {}", images / batch);
-    return flags +
-           format(", or for the same update --batch-size {}{} --accumulation-steps {}", batch, val, images / batch);
+    const PlanInputs divided = with_batch(smaller, batch);
+    if (images % batch != 0 || !fits(accumulating(divided), budget, kAdviceMargin)) continue;
+    return format("{}{} --accumulation-steps {}",
+                  batch == smaller.batch_size ? "" : flags + ", or for the same update ",
+                  batch_flags(other, requested, divided), images / batch);
   }
   return flags;
 }
@@ -258,15 +278,16 @@ std::string largest_fitting_change(const PlanInputs& inputs, const MemoryBudget&
     return format("{}--num-workers {}", inputs.cache_bytes > 0 ? "--cache none " : "", alone.num_workers);
   }
   if (const int64_t batch = largest_batch(inputs, budget, inputs.batch_size - 1, kAdviceMargin); batch > 0) {
-    return batch_flags(inputs, with_batch(inputs, batch));
+    return batch_advice("", inputs, with_batch(inputs, batch), budget);
   }
   PlanInputs least = uncached;
   least.prefetch_factor = 1;
   least.num_workers = std::min<int64_t>(1, inputs.num_workers);
   const int64_t batch = largest_batch(least, budget, inputs.batch_size, kAdviceMargin);
   if (batch == 0) return "";
-  return format("{}--num-workers {} --prefetch-factor 1 {}", inputs.cache_bytes > 0 ? "--cache none " : "",
-                least.num_workers, batch_flags(inputs, with_batch(least, batch)));
+  const std::string fewer = format("{}--num-workers {} --prefetch-factor 1 ",
+                                   inputs.cache_bytes > 0 ? "--cache none " : "", least.num_workers);
+  return batch_advice(fewer, inputs, with_batch(least, batch), budget);
 }
 
 std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryBudget& budget) {
@@ -340,12 +361,20 @@ void require_enough_memory(const PlanInputs& inputs, const MemoryBudget& budget,
       "; train plan shows each part; use --no-plan-check to try anyway", plan_check);
 }
 
-void require_evaluation_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check) {
+void require_evaluation_memory(const std::function<PlanInputs(int64_t batch)>& plan_of, int64_t batch,
+                               const MemoryBudget& budget, bool plan_check) {
+  PlanInputs inputs = plan_of(batch);
   const std::string short_of = shortage(make_memory_plan(inputs), budget);
   if (short_of.empty()) return;
-  const int64_t batch = largest_batch(inputs, budget, inputs.val_batch_size, kAdviceMargin);
+  // Fewer images may be computed by other means, which take more: what is advised is planned as the next start does.
+  while (batch > 0) {
+    batch = largest_batch(inputs, budget, batch - 1, kAdviceMargin);
+    if (batch == 0) break;
+    inputs = plan_of(batch);
+    if (fits(inputs, budget, kAdviceMargin)) break;
+  }
   refuse_or_warn(short_of,
-                 batch > 0 ? core::format("this may fit: --val-batch-size {}", batch)
+                 batch > 0 ? core::format("this fits: --val-batch-size {}", batch)
                            : "not even one image fits: choose a smaller --img-size",
                  "; use --no-plan-check to try anyway", plan_check);
 }

@@ -19,6 +19,7 @@ namespace stoker::plan {
 struct PlanInputs {
   std::string device = "cpu";                  ///< "cpu" or "cuda:0"
   int64_t batch_size = 1, val_batch_size = 1;  ///< images
+  bool val_batch_is_given = false;             ///< else it follows batch_size
   int64_t accumulation_steps = 1;
   int64_t num_workers = 0, prefetch_factor = 4;
   int64_t train_images = 0, val_images = 0;  ///< per epoch
@@ -96,9 +97,10 @@ int64_t most_checkpoints(const config::ResolvedRunOptions& options);
 
 /// Throws Error{out_of_memory} with the largest training that fits. `plan_check` false: it is a warning only.
 void require_enough_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check);
-/// Throws Error{out_of_memory} with the largest evaluation batch that may fit. `plan_check` false: it is a warning
-/// only.
-void require_evaluation_memory(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check);
+/// Throws Error{out_of_memory} with the largest evaluation batch whose own plan fits. `plan_of`: the plan with another
+/// batch, measured. `plan_check` false: it is a warning only.
+void require_evaluation_memory(const std::function<PlanInputs(int64_t batch)>& plan_of, int64_t batch,
+                               const MemoryBudget& budget, bool plan_check);
 
 // The batch that `auto` takes.
 

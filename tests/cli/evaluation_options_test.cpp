@@ -145,7 +145,7 @@ TEST_F(EvaluationOptionsTest, ActivationsBeyondTheMemoryAreRefusedWithABatchThat
   const Ended ended =
       evaluate("eval", "img-size: 2048\ndata-dir: many\nval-batch-size: " + std::to_string(images) + "\n");
   EXPECT_EQ(ended.exit_code, kOutOfMemory) << story_;
-  const std::string hint = "this may fit: --val-batch-size ";
+  const std::string hint = "this fits: --val-batch-size ";
   const size_t at = ended.err.find(hint);
   ASSERT_NE(at, std::string::npos) << story_;
   EXPECT_LT(std::stod(ended.err.substr(at + hint.size())), images) << story_;

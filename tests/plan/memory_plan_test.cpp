@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
+#include "core/error.h"
 #include "core/format.h"
 
 namespace stoker::plan {
@@ -181,10 +185,83 @@ TEST(MemoryPlanTest, TheLeastChangeThatFitsIsNamed) {
   ASSERT_GT(batch, 16);
   EXPECT_EQ(
       largest_fitting_change(inputs, budget_of(50)),
-      core::format("--batch-size {0} --val-batch-size {0}, or for the same update --batch-size 16 --val-batch-size {0} "
-                   "--accumulation-steps 4",
+      core::format("--batch-size {0} --val-batch-size {0}, or for the same update --batch-size 8 --val-batch-size 8 "
+                   "--accumulation-steps 8",
                    batch));
   EXPECT_EQ(largest_fitting_change(inputs, budget_of(1)), "");
+}
+
+/// The plan of a run with flags of an advice.
+PlanInputs with_flags(PlanInputs inputs, const std::string& flags) {
+  std::istringstream words(flags);
+  const bool gives_val = flags.find("--val-batch-size") != std::string::npos;
+  for (std::string word, value; words >> word >> value;) {
+    if (word == "--cache") inputs.cache_bytes = 0;
+    if (word == "--num-workers") inputs.num_workers = std::stoll(value);
+    if (word == "--prefetch-factor") inputs.prefetch_factor = std::stoll(value);
+    if (word == "--val-batch-size") inputs.val_batch_size = std::stoll(value);
+    if (word == "--batch-size") {
+      inputs.batch_size = std::stoll(value);
+      if (!gives_val && !inputs.val_batch_is_given) inputs.val_batch_size = inputs.batch_size;
+    }
+    if (word != "--accumulation-steps" || inputs.accumulation_steps > 1) continue;
+    inputs.accumulation_steps = std::stoll(value);  // gradients stay meanwhile
+    inputs.training_bytes = [of = inputs.training_bytes, more = inputs.gradient_bytes](int64_t images) {
+      return of(images) + more;
+    };
+  }
+  return inputs;
+}
+
+TEST(MemoryPlanTest, EachAdviceFitsByItsOwnPlan) {
+  int advices = 0;
+  for (const int64_t cache : {0, 100}) {
+    for (const bool val_is_given : {false, true}) {
+      for (const int64_t images : {6400, 101}) {
+        for (int64_t free = 1; free < 130; ++free) {
+          PlanInputs inputs = small_run();
+          inputs.cache_bytes = cache * kMegabyte;
+          inputs.val_batch_is_given = val_is_given;
+          inputs.val_batch_size = 64;
+          inputs.train_images = inputs.val_images = images;
+          inputs.input_bytes = 200'000;
+          if (shortage(make_memory_plan(inputs), budget_of(free)).empty()) continue;
+          std::string advice = largest_fitting_change(inputs, budget_of(free));
+          for (const std::string other = ", or for the same update "; !advice.empty(); ++advices) {
+            const size_t end = std::min(advice.find(other), advice.size());
+            const std::string flags = advice.substr(0, end);
+            EXPECT_EQ(shortage(make_memory_plan(with_flags(inputs, flags)), budget_of(free)), "") << flags;
+            advice.erase(0, end + (end < advice.size() ? other.size() : 0));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(advices, 100);
+}
+
+/// Fewer images may be computed by other algorithms, which take more.
+TEST(MemoryPlanTest, AnEvaluationBatchThatIsAdvisedIsPlannedItself) {
+  std::vector<int64_t> planned;
+  const auto plan_of = [&](int64_t batch) {
+    planned.push_back(batch);
+    PlanInputs inputs = small_run();
+    inputs.train_images = 0;
+    inputs.batch_size = inputs.val_batch_size = batch;
+    inputs.evaluation_bytes = [batch](int64_t images) { return images * (batch > 100 ? 1 : 2) * kMegabyte; };
+    return inputs;
+  };
+  std::string hint;
+  try {
+    require_evaluation_memory(plan_of, 200, budget_of(120), /*plan_check=*/true);
+    FAIL() << "200 MB of images fit";
+  } catch (const core::Error& error) {
+    hint = error.hint();
+  }
+  const int64_t advised = planned.back();
+  EXPECT_NE(hint.find(core::format("this fits: --val-batch-size {};", advised)), std::string::npos) << hint;
+  EXPECT_LT(advised, 60);
+  EXPECT_EQ(shortage(make_memory_plan(plan_of(advised)), budget_of(120)), "");
 }
 
 TEST(MemoryPlanTest, TheSummaryNamesEveryPart) {

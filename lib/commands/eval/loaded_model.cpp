@@ -115,6 +115,17 @@ void refuse_other_samples(const LoadedModel& loaded) {
       trained.views > 1 ? "give videos with the folders hq and lq" : "give videos without the folders hq and lq");
 }
 
+/// Throws Error{out_of_memory}, with the largest batch that fits.
+void require_memory(const EvaluationParts& parts, const plan::MemoryBudget& budget) {
+  const auto plan_of = [&](int64_t batch) {
+    config::ResolvedOptions options = parts.options;
+    options.loader.val_batch_size = batch;
+    return measure_evaluation(
+        {options, parts.source, parts.model, parts.task, parts.device, parts.data_bytes, parts.most_side}, budget);
+  };
+  plan::require_evaluation_memory(plan_of, parts.options.loader.val_batch_size, budget, parts.options.run.plan_check);
+}
+
 /// Before anything is proven or tried at full size, which takes long of a batch that is far too large: whether it could
 /// fit, from images of a small size.
 void refuse_hopeless_batch(const LoadedModel& loaded, int64_t data_bytes, const plan::MemoryBudget& budget) {
@@ -128,9 +139,10 @@ void refuse_hopeless_batch(const LoadedModel& loaded, int64_t data_bytes, const 
   const engine::ThreadCount one_thread(1);  // others may hold the CPUs
   const std::shared_ptr<model::ImageModel> tried = build_model(options, loaded.device);
   const std::unique_ptr<engine::Task> task = build_task(options, loaded.device);
-  const plan::PlanInputs inputs =
-      measure_evaluation({options, *loaded.source, *tried, *task, loaded.device, data_bytes, kSmallSide}, budget);
-  plan::require_evaluation_memory(inputs, budget, /*plan_check=*/true);
+  EvaluationParts parts = {options, *loaded.source, *tried, *task, loaded.device, data_bytes, kSmallSide};
+  if (plan::shortage(plan::make_memory_plan(measure_evaluation(parts, budget)), budget).empty()) return;
+  parts.most_side = 0;  // the advice is what the next start plans
+  require_memory(parts, budget);
 }
 
 }  // namespace
@@ -156,8 +168,7 @@ void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel&
   loaded.task = std::move(network.task);
   loaded.model = std::move(network.model);
   const plan::MemoryBudget left = memory_budget(loaded.device, ranks.place().local_size);
-  const EvaluationParts parts = {options, *loaded.source, *loaded.model, *loaded.task, loaded.device, data_bytes};
-  plan::require_evaluation_memory(measure_evaluation(parts, left), left, options.run.plan_check);
+  require_memory({options, *loaded.source, *loaded.model, *loaded.task, loaded.device, data_bytes}, left);
 }
 
 namespace {
@@ -245,12 +256,15 @@ plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::Me
       return of(images) + outputs(images);
     };
   };
-  const int64_t images = std::min(inputs.val_batch_size, inputs.val_images);
   const int64_t held = inputs.on_cpu() ? budget.host_held_bytes : budget.device_held_bytes;
   const int64_t free = inputs.on_cpu() ? budget.host_free_bytes : budget.device_free_bytes;
-  const bool may_matter = images * inputs.input_bytes > free / max_times_input(parts.model, shape_of(parts).channels);
+  const int64_t asked = std::min(inputs.val_batch_size, inputs.val_images);
+  const bool may_matter = asked * inputs.input_bytes > free / max_times_input(parts.model, shape_of(parts).channels);
   add_outputs();
-  if (!may_matter || !plan::shortage(plan::make_memory_plan(inputs), budget).empty()) return inputs;
+  if (!may_matter) return inputs;
+  // Without what the network holds: no more of them can fit. Which do is known only once some have been tried.
+  const int64_t images = std::min(asked, plan::largest_batch(inputs, budget, inputs.val_batch_size, /*margin=*/0));
+  if (images == 0) return inputs;
   if (const auto bytes = probed_bytes(parts, images, held, free)) {
     inputs.evaluation_bytes = bytes;
     add_outputs();

@@ -55,6 +55,7 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   const bool val_batch_is_known = batch_is_known || !parts.settings.was_automatic(options.loader.val_batch_size);
   if (batch_is_known) inputs.batch_size = options.loader.batch_size;
   inputs.val_batch_size = val_batch_is_known ? options.loader.val_batch_size : inputs.batch_size;
+  inputs.val_batch_is_given = !parts.settings.was_automatic(options.loader.val_batch_size);
   inputs.accumulation_steps = options.train.accumulation_steps;
   inputs.num_workers = options.loader.num_workers;
   inputs.prefetch_factor = options.loader.prefetch_factor;
@@ -196,7 +197,8 @@ plan::PlanInputs measure_plan(const PlanParts& parts) {
   const plan::MemoryBudget budget = memory_budget(parts.learner.device, parts.processes);
   finish(resident_before);
   if (!parts.computes) return inputs;
-  if (!plan::shortage(plan::make_memory_plan(inputs), budget).empty()) return inputs;  // as it is, it is too much
+  const bool is_too_much = !plan::shortage(plan::make_memory_plan(inputs), budget).empty();
+  if (is_too_much && plan::largest_fitting_change(inputs, budget).empty()) return inputs;  // whatever is changed
   if (const auto activations = probed(parts, budget)) {
     inputs.training_bytes = [model = *activations](int64_t images) { return model.training_bytes(images); };
     inputs.evaluation_bytes = [model = *activations](int64_t images) { return model.evaluation_bytes(images); };

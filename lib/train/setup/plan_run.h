@@ -46,7 +46,7 @@ struct PlanParts {
 };
 
 /// Sizes, and activations by trying a few images: some tenths of a second for a small network, a few seconds at most.
-/// The learner is as before afterwards. Where a lower limit already shows that the run cannot fit, nothing is tried.
+/// The learner is as before afterwards. Where a lower limit already shows that nothing can fit, nothing is tried.
 /// The cache is left out. Throws Error{out_of_memory} when the network and two images do not fit, unless plan-check is
 /// off.
 plan::PlanInputs measure_plan(const PlanParts& parts);

@@ -92,26 +92,29 @@ void refuse_hopeless_batch(const Settings& settings, const RunSetup& prepared, t
   const bool is_known = !settings.resolution().waits_for_batch && options.run.plan_check && device.is_cpu();
   if (!is_known || !may_be_too_large(settings, *prepared.datasets.train)) return;
   core::log_info("memory    a batch of {} is first tried at a smaller size", options.loader.batch_size);
-  constexpr int64_t kSmallSide = 64;
+  constexpr int64_t kSmallSide = 64, kFullSide = 0;
   plan::PlanInputs inputs;
+  plan::MemoryBudget budget;
   try {
     const engine::ThreadCount one_thread(1);  // others may hold the CPUs
     engine::Learner tried = build_learner(options, device, resumes);
-    inputs = measure_plan({settings, prepared.datasets, tried, *prepared.task, prepared.data_bytes, resumes,
-                           /*ranks=*/1, /*processes=*/1, kSmallSide});
+    for (const int64_t side : {kSmallSide, kFullSide}) {  // the advice is what the next start plans, at full size
+      inputs = measure_plan({settings, prepared.datasets, tried, *prepared.task, prepared.data_bytes, resumes,
+                             /*ranks=*/1, /*processes=*/1, side});
+      plan::PlanInputs least = inputs;
+      if (settings.resolution().waits_for_amp) {
+        const auto half = [](const auto& bytes) { return [bytes](int64_t images) { return bytes(images) / 2; }; };
+        least.training_bytes = half(inputs.training_bytes);
+        least.evaluation_bytes = half(inputs.evaluation_bytes);
+        least.working_bytes = nullptr;
+      }
+      budget = memory_budget(device, /*processes=*/1);
+      if (plan::shortage(plan::make_memory_plan(least), budget).empty()) return;
+    }
   } catch (const core::Error& error) {
     if (error.kind() == core::ErrorKind::out_of_memory) throw;
     return;  // such as a network of one size
   }
-  plan::PlanInputs least = inputs;
-  if (settings.resolution().waits_for_amp) {
-    const auto half = [](const auto& bytes) { return [bytes](int64_t images) { return bytes(images) / 2; }; };
-    least.training_bytes = half(inputs.training_bytes);
-    least.evaluation_bytes = half(inputs.evaluation_bytes);
-    least.working_bytes = nullptr;
-  }
-  const plan::MemoryBudget budget = memory_budget(device, /*processes=*/1);
-  if (plan::shortage(plan::make_memory_plan(least), budget).empty()) return;
   for (const std::string& line : plan::plan_table(plan::make_memory_plan(inputs), budget)) core::log_info("{}", line);
   plan::require_enough_memory(inputs, budget, /*plan_check=*/true);
 }

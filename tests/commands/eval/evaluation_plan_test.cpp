@@ -58,7 +58,13 @@ struct PlannedEvaluation {
   plan::MemoryBudget budget;
 
   fixtures::Failure refusal() const {
-    return fixtures::failure_of([&] { plan::require_evaluation_memory(inputs, budget, /*plan_check=*/true); });
+    const auto plan_of = [this](int64_t batch) {
+      plan::PlanInputs changed = inputs;
+      changed.batch_size = changed.val_batch_size = batch;
+      return changed;
+    };
+    return fixtures::failure_of(
+        [&] { plan::require_evaluation_memory(plan_of, inputs.val_batch_size, budget, /*plan_check=*/true); });
   }
 };
 
@@ -83,7 +89,7 @@ TEST(EvaluationPlanTest, WhereMemoryRunsOutWhileImagesAreTriedTheBatchIsRefused)
   TriedNetwork network(/*channels=*/8, [] { throw std::bad_alloc(); });
   const fixtures::Failure several = planned(network, kImages, kFree).refusal();
   EXPECT_EQ(several.kind, core::ErrorKind::out_of_memory) << several.message;
-  EXPECT_NE(several.hint.find("this may fit: --val-batch-size 1;"), std::string::npos) << several.hint;
+  EXPECT_NE(several.hint.find("this fits: --val-batch-size 1;"), std::string::npos) << several.hint;
   network.most_images = 0;
   const fixtures::Failure one = planned(network, /*batch=*/1, kFree).refusal();
   EXPECT_EQ(network.most_images, 1) << "no more are tried than the batch has";
