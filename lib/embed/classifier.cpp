@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "data/loader/sample_reader.h"
 #include "data/source.h"
+#include "embed/stoker.h"
 #include "engine/task/evaluate.h"
 #include "model/script/network_library.h"
 
@@ -42,6 +43,15 @@ void refuse_other_samples(const config::Preprocessing& record) {
   throw Error(ErrorKind::config, core::format("this network takes samples of {}, not images", record.element));
 }
 
+/// The memory of an image is bounded, whatever size a checkpoint claims that its network was trained with.
+void refuse_huge_images(const config::Preprocessing& record, const std::string& checkpoint) {
+  if (record.height <= STOKER_MOST_PIXELS / record.width) return;
+  throw Error(ErrorKind::config,
+              core::format("{}/{}: height {} x width {} are more than the {} pixels that libstoker opens", checkpoint,
+                           engine::kPreprocessFile, record.height, record.width, core::count_text(STOKER_MOST_PIXELS)),
+              "train predict takes images of any size");
+}
+
 /// Where it is installed or built, seen from the file of this library; empty: at no place.
 std::string prover_beside_library() {
   Dl_info info{};
@@ -65,6 +75,7 @@ Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& 
     throw Error(ErrorKind::data, core::format("{} has no preprocess.json: an older program wrote it", saved.path));
   }
   refuse_other_samples(*record);
+  refuse_huge_images(*record, saved.path);
   if (model::is_network_file(given.options.model.model)) {
     throw Error(
         ErrorKind::config, core::format("the network of {} comes from a TorchScript file", saved.path),

@@ -25,6 +25,10 @@ typedef struct stoker_network stoker_network;
 /* "0.1.0" */
 STOKER_API const char* stoker_version(void);
 
+/* Of an image as the network sees it: height times width in preprocess.json. stoker_open() refuses more, so that the
+ * memory of one image is bounded whatever a checkpoint claims. */
+#define STOKER_MOST_PIXELS 16777216
+
 /* Opens a run directory, or one checkpoint of it. `which`: "best" or "last" of a run; NULL: the best. NULL on failure:
  * stoker_error() returns the cause. */
 STOKER_API stoker_network* stoker_open(const char* run_or_checkpoint, const char* which);

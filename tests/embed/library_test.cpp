@@ -153,15 +153,16 @@ TEST_F(LibraryTest, WhatIsWrongIsACodeAndAText) {
   stoker_close(nullptr);
 }
 
-/// Replaces text in preprocess.json of a checkpoint and brings the manifest in line, as anybody can.
-void change_record(const std::string& folder, const std::string& from, const std::string& to) {
-  const std::string before = content_of_file(folder + "/preprocess.json");
+/// Replaces text in a file of a checkpoint and brings the manifest in line, as anybody can.
+void change_record(const std::string& folder, const std::string& from, const std::string& to,
+                   const std::string& file = "preprocess.json") {
+  const std::string before = content_of_file(folder + "/" + file);
   std::string after = before, manifest = content_of_file(folder + "/manifest.json");
   ASSERT_NE(after.find(from), std::string::npos) << from << "\n" << before;
   after.replace(after.find(from), from.size(), to);
-  std::ofstream(folder + "/preprocess.json") << after;
+  std::ofstream(folder + "/" + file) << after;
   const auto replace = [&](const std::string& old, const std::string& now) {
-    const size_t at = manifest.find(old, manifest.find("\"preprocess.json\""));
+    const size_t at = manifest.find(old, manifest.find("\"" + file + "\""));
     ASSERT_NE(at, std::string::npos) << manifest;
     manifest.replace(at, old.size(), now);
   };
@@ -187,6 +188,44 @@ TEST_F(LibraryTest, ARecordThatDisagreesWithItselfOrTheNetworkIsRefusedAtOpening
     EXPECT_STRNE(stoker_error(), "") << to;
     stoker_close(network);
   }
+}
+
+/// Another size in all that a checkpoint notes of it.
+void change_size(const std::string& folder, int from, int to) {
+  const std::string before = std::to_string(from), after = std::to_string(to);
+  change_record(folder, "\"height\": " + before, "\"height\": " + after);
+  change_record(folder, "\"width\": " + before, "\"width\": " + after);
+  change_record(folder, "img-size: " + before, "img-size: " + after, "config.yaml");
+}
+
+TEST_F(LibraryTest, AnImageHasAMostNumberOfPixels) {
+  const std::string checkpoint = work_ / "run/checkpoints/step-00000008";
+  change_size(checkpoint, 8, 16);
+  stoker_network* network = stoker_open((work_ / "run").c_str(), "last");
+  EXPECT_NE(network, nullptr) << stoker_error();
+  stoker_close(network);
+  change_size(checkpoint, 16, 8192);
+  network = stoker_open((work_ / "run").c_str(), "last");
+  EXPECT_EQ(network, nullptr);
+  EXPECT_NE(
+      std::string(stoker_error()).find("/preprocess.json: height 8192 x width 8192 are more than the 16,777,216 "),
+      std::string::npos)
+      << stoker_error();
+  stoker_close(network);
+}
+
+/// Its position embedding has a row for each patch.
+TEST_F(LibraryTest, ATransformerOpensAtTheSizeOfItsTensorsAlone) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = train_words({"--model", "vit_s_16", "--img-size", "32", "--max-updates", "1"});
+  const Ended ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  change_size(work / "run/checkpoints/last", 32, 2048);
+  stoker_network* const network = stoker_open((work / "run").c_str(), "last");
+  EXPECT_EQ(network, nullptr);
+  EXPECT_NE(std::string(stoker_error()).find("pos_embedding"), std::string::npos) << stoker_error();
+  stoker_close(network);
 }
 
 /// A network of one target whose record has the scales of three would answer with three numbers: more than whoever

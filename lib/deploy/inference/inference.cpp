@@ -313,9 +313,9 @@ Network open_network(const config::ResolvedOptions& options, torch::Device devic
   Network network;
   network.precision = precision_of(options, device);
   network.task = build_task(options, device);
-  prove_backend(options, use, from_root, prover);
   network.model = build_model(options, device);
-  engine::load_weights(*network.model, saved.weights, saved.path);
+  engine::load_weights(*network.model, saved.weights, saved.path);  // before passes of a size that was never trained
+  prove_backend(options, use, from_root, prover);
   return network;
 }
 
