@@ -276,7 +276,7 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
   if (is_weights) {
     std::map<std::string, std::string> with_kind = metadata;
     with_kind["format"] = "pt";
-    replace_safetensors(path, loaded.saved.weights, with_kind);
+    write_weights(path, loaded.saved.weights, with_kind);
     core::log_info("written   {}: {} tensors", core::printable(path), loaded.saved.weights.size());
     return outcome;
   }
@@ -297,7 +297,7 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
   core::log_info("written   {}: {} -> {}", core::printable(path), network.input_name(), network.output_name());
   if (!is_stream) {
     const std::string vectors = fs::path(path).replace_extension(".vectors.safetensors").string();
-    replace_safetensors(vectors, {{network.input_name(), inputs}, {network.output_name(), expected}}, metadata);
+    write_weights(vectors, {{network.input_name(), inputs}, {network.output_name(), expected}}, metadata);
     core::log_info("vectors   {}: {} samples with their {}", core::printable(vectors), inputs.size(0),
                    network.output_name());
   }

@@ -54,7 +54,7 @@ Outcome import_weights(const Context&, const ImportFlags& flags) {
       flags.network.empty() ? weights::convert_as_is(file) : weights::convert_for(flags.network, file);
   for (const std::string& line : conversion.report) core::log_info("{}", line);
   if (flags.output.empty()) return {core::kExitOk, "fits"};
-  replace_safetensors(flags.output, conversion.tensors, {{"format", "pt"}});
+  write_weights(flags.output, conversion.tensors, {{"format", "pt"}});
   core::log_info("{} tensors in {}", conversion.tensors.size(), core::printable(flags.output));
   return {core::kExitOk, "imported"};
 }

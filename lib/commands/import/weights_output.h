@@ -12,7 +12,7 @@ namespace stoker::train {
 
 /// A safetensors file, whole or not at all, replacing one of that name or what a link of that name leads to; through a
 /// device, a pipe or standard output where `path` is one. Throws io, cannot_create, permission.
-void replace_safetensors(const std::string& path, const std::vector<model::NamedTensor>& tensors,
-                         const std::map<std::string, std::string>& metadata);
+void write_weights(const std::string& path, const std::vector<model::NamedTensor>& tensors,
+                   const std::map<std::string, std::string>& metadata);
 
 }  // namespace stoker::train

@@ -133,4 +133,16 @@ SafetensorsContent read_safetensors(const std::string& path) {
   return parse_safetensors(core::read_file(path, kMaxFileBytes), core::printable(path));
 }
 
+void replace_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                         const std::map<std::string, std::string>& metadata) {
+  core::FileSystem& files = core::posix_file_system();
+  core::remove_temporaries_of(path);  // of a process that was killed
+  const std::string temporary = core::temporary_of(path);
+  write_safetensors(temporary, tensors, metadata, files);
+  if (const int error_number = files.rename(temporary, path); error_number != 0) {
+    files.remove(temporary);
+    throw core::errno_error(error_number, "replace", core::printable(path), core::ErrorKind::cannot_create);
+  }
+}
+
 }  // namespace stoker::engine

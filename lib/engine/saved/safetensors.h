@@ -28,6 +28,10 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTe
                               const std::map<std::string, std::string>& metadata = {},
                               core::FileSystem& files = core::posix_file_system());
 
+/// Such a file, whole or not at all, in place of one of that name. Throws core::Error.
+void replace_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                         const std::map<std::string, std::string>& metadata);
+
 struct SafetensorsContent {
   std::vector<NamedTensor> tensors;  ///< CPU, contiguous, owned, in file order of the data
   std::map<std::string, std::string> metadata;

@@ -50,14 +50,6 @@ torch::Tensor outputs_in(const std::string& path, const std::string& digest, at:
   }
 }
 
-void write_outputs(const std::string& path, const std::string& digest, const torch::Tensor& table) {
-  core::remove_temporaries_of(path);  // of a run that was killed
-  const std::string temporary = core::temporary_of(path);
-  engine::write_safetensors(temporary, {{kOutputs, table}}, {{kOf, digest}});
-  if (const int error_number = core::posix_file_system().rename(temporary, path); error_number != 0)
-    throw core::errno_error(error_number, "rename", temporary, core::ErrorKind::cannot_create);
-}
-
 }  // namespace
 
 int64_t kept_output_bytes(const config::ResolvedOptions& options, const data::Source& train) {
@@ -98,7 +90,7 @@ void keep_teacher_outputs(const config::ResolvedOptions& options, const data::Da
                           });
   learner.teacher->keep(table);
   if (!ranks.is_root() || !may_write) return;
-  write_outputs(path, digest, table);
+  engine::replace_safetensors(path, {{kOutputs, table}}, {{kOf, digest}});
   core::log_info("teacher   outputs of {} images, which never change, in {:.1f} s: kept in {}", sizes[0],
                  core::seconds_since(begin), path);
 }
