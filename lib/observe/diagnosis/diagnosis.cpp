@@ -90,7 +90,7 @@ namespace {
 
 using engine::StepPart;
 
-constexpr double kLeastSeconds = 1;    // of an epoch, for a verdict about it: a hiccup of the machine takes a tenth
+constexpr double kJudgedSeconds = 1;   // of an epoch, for a verdict about it: a hiccup of the machine takes a tenth
 constexpr double kShortUpdate = 0.03;  // seconds of computing
 constexpr double kThreadsHold = 30;    // seconds: then others may compete or have gone
 constexpr double kTriedSeconds = 0.1;  // of a pass with another number of threads, about
@@ -102,7 +102,7 @@ using Clock = std::chrono::steady_clock;
 const std::optional<Diagnosis>& Diagnoser::judge(const engine::Interlude& interlude, const ResourceReading& resources,
                                                  const ThroughputProbes& probes) {
   const bool after_epoch = interlude.after == engine::Interlude::After::epoch;
-  if (interlude.times.updates < engine::kJudgedUpdates || interlude.times.seconds < kLeastSeconds) return latest_;
+  if (interlude.times.updates < engine::kJudgedUpdates || interlude.times.seconds < kJudgedSeconds) return latest_;
   if (!after_epoch && !std::exchange(warmed_up_, true)) return latest_;  // caches fill, libraries make their plans
   latest_ = examine(interlude, resources, probes);
   const bool is_worth_logging = latest_->gain_percent >= kWorthInterrupting && latest_->verdict != logged_;

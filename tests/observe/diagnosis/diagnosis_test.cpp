@@ -7,8 +7,6 @@
 #include <cmath>
 #include <functional>
 
-#include "observe/diagnosis/bottleneck_analysis.h"
-
 namespace stoker::observe {
 namespace {
 
@@ -461,34 +459,6 @@ TEST(DiagnosisTest, TheTextHasVerdictEvidenceAdviceAndGain) {
             "54% more images/s");
   EXPECT_EQ(diagnosis_json(found)["verdict"], "input-bound: too few workers");
   EXPECT_EQ(diagnosis_json(found)["gain_percent"], 54.4);
-}
-
-TEST(StepModelTest, TheSlowestOfTrainingThreadWorkersAndCpusIsTheLimit) {
-  StepModel model;
-  model.training = 3;
-  model.network_cpu = 3;
-  model.worker_cpu = 4;
-  model.worker_blocked = 2;
-  model.workers = 1;
-  model.cpus = 2;
-  EXPECT_EQ(model.limit(), 6);  // one worker: 4 of work, 2 of waiting
-  model.workers = 4;
-  EXPECT_EQ(model.limit(), 3.5);  // 7 of work on two CPUs
-  model.cpus = 8;
-  EXPECT_EQ(model.limit(), 3);  // the training thread
-  model.workers = 0;
-  EXPECT_EQ(model.limit(), 9);  // does it all
-}
-
-TEST(StepModelTest, OtherProcessesTakeCpusAway) {
-  StepModel model;
-  model.network_cpu = 2;
-  model.worker_cpu = 2;
-  model.workers = 2;
-  model.training = 2;
-  model.cpus = 2;
-  model.taken_cpus = 1;
-  EXPECT_EQ(model.limit(), 4);
 }
 
 /// The evidence for a run of 64 images in about 64 ms, with 1 GFLOP in training each.
