@@ -24,14 +24,18 @@ namespace {
 constexpr int64_t kImages = 8, kSide = 256;
 constexpr int64_t kFree = 300'000'000;
 
-/// kImages images that nothing reads.
+/// Images that nothing reads.
 class UnreadImages : public data::LeafSource {
  public:
-  int64_t size() const override { return kImages; }
+  explicit UnreadImages(int64_t count) : count_(count) {}
+  int64_t size() const override { return count_; }
   int64_t label(int64_t) const override { return 0; }
   std::string name(int64_t) const override { return "image"; }
   std::string relative_name(int64_t) const override { return "image"; }
   std::string read(int64_t, std::vector<uint8_t>&, data::SampleContent&) const override { return "not there"; }
+
+ private:
+  const int64_t count_;
 };
 
 /// Two classes; its convolution has `channels` channels.
@@ -76,7 +80,7 @@ PlannedEvaluation planned(model::ImageModel& model, int64_t batch, int64_t free,
           {})
           .options;
   options.precision.amp = false;
-  const UnreadImages source;
+  const UnreadImages source(std::max(batch, kImages));
   const auto task = build_task(options, torch::kCPU);
   PlannedEvaluation found;
   found.budget.host_held_bytes = settled_resident_bytes();
@@ -104,6 +108,15 @@ TEST(EvaluationPlanTest, AFailureOfAnotherKindIsLeftToTheEvaluation) {
   EXPECT_GT(found.inputs.evaluation_bytes(kImages), kImages * found.inputs.input_bytes) << "with the outputs";
   EXPECT_LT(found.inputs.evaluation_bytes(kImages), 2 * kImages * found.inputs.input_bytes);
   EXPECT_EQ(found.refusal().message, "");
+}
+
+TEST(EvaluationPlanTest, WhereTheInputsAloneAreTooMuchTheNetworkIsTriedAllTheSame) {
+  TriedNetwork network;
+  const PlannedEvaluation found = planned(network, /*batch=*/400, /*free=*/100'000'000);  // 315 MB of inputs
+  EXPECT_GT(network.most_images, 0) << "an advice without what the network holds would be too much";
+  const fixtures::Failure refusal = found.refusal();
+  EXPECT_EQ(refusal.kind, core::ErrorKind::out_of_memory) << refusal.message;
+  EXPECT_NE(refusal.hint.find("this fits: --val-batch-size "), std::string::npos) << refusal.hint;
 }
 
 TEST(EvaluationPlanTest, AConfusionMatrixCountsWhereThereIsOne) {
