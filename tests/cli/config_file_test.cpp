@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "data/made_sound.h"
 #include "spectrograms.h"
 #include "tiny_data.h"
 
@@ -71,6 +72,15 @@ void write_faces_in_videos(const Workplace& work) {
   }
 }
 
+void write_sounds(const Workplace& work) {
+  for (const std::string split : {"train", "val"}) {
+    for (int i = 0; i < 48; ++i) {
+      work.write("data/" + split + "/" + std::to_string(i % 3) + "/" + std::to_string(i) + ".wav",
+                 data::wav_of(data::tone_of(300 + 400 * (i % 3), 0.2, 8000), 8000));
+    }
+  }
+}
+
 struct Layout {
   std::function<void(const Workplace&)> write;
   const char* expected;  ///< part of the tree that an error shows
@@ -103,6 +113,11 @@ const Layout& hdf5() {
   return layout;
 }
 
+const Layout& sounds() {
+  static const Layout layout{write_sounds, "<class>/*.jpg"};
+  return layout;
+}
+
 /// By path below configs/; an overlay follows the file that it changes.
 struct Case {
   std::vector<std::string> files;
@@ -132,6 +147,7 @@ const std::map<std::string, Case>& cases() {
       {"s3_aggressive",
        {{"s3_imagenet_resnet50", "s3_aggressive"}, folders(), "batch     320 images per device", kSmallImages}},
       {"s4_spectrogram_hdf5", {{"s4_spectrogram_hdf5"}, hdf5(), "model     spectrogram_cnn"}},
+      {"s4_sounds", {{"s4_sounds"}, sounds(), "3 classes"}},
       {"s4_gpu_rtx3090", {{"s4_spectrogram_hdf5", "s4_gpu_rtx3090"}, hdf5(), " 6144 samples per device"}},
       {"s4_gpu_rtx4080", {{"s4_spectrogram_hdf5", "s4_gpu_rtx4080"}, hdf5(), " 5120 samples per device"}},
       {"s4_gpu_rtx4090", {{"s4_spectrogram_hdf5", "s4_gpu_rtx4090"}, hdf5(), " 7168 samples per device"}},
