@@ -45,7 +45,7 @@ void refuse_videos(const Source& source, const config::DataOptions& options) {
 }
 
 void refuse_numbers(const Source& source, const config::DataOptions& options) {
-  if (source.fixed_shape().height == 0) return;
+  if (source.fixed_shape().height == 0 || source.excerpts() != nullptr) return;
   throw core::Error(
       core::ErrorKind::config,
       core::format("shards hold images, but {} holds numbers of a fixed size", core::printable(options.data_dir)),

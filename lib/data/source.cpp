@@ -92,4 +92,8 @@ std::string ForwardingSource::read_excerpt(int64_t index, double position, std::
   return behind_->excerpts()->read_excerpt(index_behind(index), position, buffer, content);
 }
 
+std::string ForwardingSource::read_whole(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const {
+  return behind_->excerpts()->read_whole(index_behind(index), buffer, content);
+}
+
 }  // namespace stoker::data

@@ -162,6 +162,8 @@ class ExcerptSource {
   /// in the middle.
   virtual std::string read_excerpt(int64_t index, double position, std::vector<uint8_t>& buffer,
                                    SampleContent& content) const = 0;
+  /// As Source::read(), of the file that it is an excerpt of.
+  virtual std::string read_whole(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const = 0;
 
  protected:
   ~ExcerptSource() = default;
@@ -317,6 +319,7 @@ class ForwardingSource : public Source, protected FrameSource, protected StoredS
   std::vector<int64_t> run_ends() const override;
   std::string read_excerpt(int64_t index, double position, std::vector<uint8_t>& buffer,
                            SampleContent& content) const override;
+  std::string read_whole(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override;
 
  private:
   const std::shared_ptr<const Source> behind_;

@@ -50,6 +50,19 @@ TEST_F(SoundTest, TrainEvaluateAndPredict) {
   EXPECT_TRUE(has_text(predicted.out, "data/val/high/4.wav")) << predicted.out;
 }
 
+TEST_F(SoundTest, ShardsTrainAsFilesDo) {
+  ASSERT_EQ(run_here({"pack", "data", "packed", "--shard-size", "3"}).exit_code, 0);
+  const Words loose = train_sounds(), packed = train_sounds({"--data-dir", "packed", "--run-dir", "other"});
+  ASSERT_EQ(run_here(loose).exit_code, 0);
+  const Ended ended = run_here(packed);
+  ASSERT_EQ(ended.exit_code, 0) << story_of(packed, ended);
+  const std::string weights = "/checkpoints/last/model.safetensors";
+  EXPECT_EQ(content_of_file(work_ / ("other" + weights)), content_of_file(work_ / ("run" + weights)));
+  EXPECT_EQ(run_here({"eval", "run", "--data-dir", "packed"}).out, run_here({"eval", "run"}).out);
+  EXPECT_EQ(run_here({"predict", "other", "data/val"}).out, run_here({"predict", "run", "data/val"}).out);
+  EXPECT_EQ(run_here({"pack", "data", "small", "--max-side", "64"}).exit_code, kUsage);
+}
+
 TEST_F(SoundTest, PreviewDrawsThem) {
   const Words words = {"preview", "--data-dir", "data",      "--sample-rate", "8000",     "--n-fft",  "200",
                        "--mels",  "20",         "--seconds", "0.25",          "--output", "sheet.png"};

@@ -70,6 +70,9 @@ class RecordingSource : public Source, private FrameSource, private StoredSample
                            SampleContent& content) const override {
     return note(core::format("read_excerpt at {}", position), index), give(index, buffer, content);
   }
+  std::string read_whole(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    return note("read_whole", index), give(index, buffer, content);
+  }
 
   mutable std::map<std::string, std::vector<int64_t>> asked;  ///< by method: the indices
 
@@ -123,6 +126,10 @@ void expect_all_forwarded(const Source& front, const RecordingSource& recorder, 
             }),
             inner);
   EXPECT_EQ(recorder.asked["read_excerpt at 0.25"], Indices{inner});
+  EXPECT_EQ(
+      first_byte([&](auto& buffer, auto& content) { return front.excerpts()->read_whole(index, buffer, content); }),
+      inner);
+  EXPECT_EQ(recorder.asked["read_whole"], Indices{inner});
   ASSERT_NE(front.stored(), nullptr);
   EXPECT_EQ(front.stored()->stored_bytes(index), 4);
   EXPECT_EQ(

@@ -143,6 +143,10 @@ Outcome pack_data_set(const Settings& resolved, const PackFlags& flags) {
   for (auto& [name, source] : data::open_whole_splits(resolved.given_data(), flags.splits, notes)) {
     core::log_info("split     {}: {} images, {} classes", name, core::count_text(source->size()),
                    source->num_classes());
+    if (source->excerpts() != nullptr && (flags.max_side > 0 || flags.quality > 0 || flags.progressive_to_baseline)) {
+      throw Error(ErrorKind::usage, "--max-side, --quality and --progressive-to-baseline are for images",
+                  "leave them out: sounds are packed as they are");
+    }
     splits.push_back({name, std::move(source)});
   }
   for (const std::string& note : notes) core::log_info("note      {}", note);

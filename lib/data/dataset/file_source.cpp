@@ -146,10 +146,9 @@ namespace {
 /// Images, samples of many bands, or sounds, by what most are called.
 std::shared_ptr<const Source> as_samples(FileList list, std::vector<std::string> class_names,
                                          std::vector<std::string> target_names, const config::SoundOptions& sound) {
-  int64_t sounds = 0;
-  for (int64_t i = 0; i < list.size(); ++i) sounds += has_sound_name(std::string(list.relative_path(i))) ? 1 : 0;
+  const bool sounds = are_sounds(list.size(), [&](int64_t i) { return list.relative_path(i); });
   auto files = std::make_shared<const FileSource>(std::move(list), std::move(class_names), std::move(target_names));
-  if (2 * sounds <= files->size()) return as_bands(std::move(files));
+  if (!sounds) return as_bands(std::move(files));
   return make_sound_source(
       files, [files](int64_t index) { return files->place(index); }, sound);
 }

@@ -26,6 +26,7 @@
 #include "data/image/decode.h"
 #include "data/shard/shard_scan.h"
 #include "data/source.h"
+#include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 
@@ -35,7 +36,7 @@ class PackKeys {
  public:
   explicit PackKeys(const Source& source);
 
-  /// Key and extension of sample `index` whose file has this format.
+  /// Key and extension of sample `index` whose file has this format; unknown: it is a sound.
   void name(int64_t index, ImageFormat format, std::string& key, std::string& extension) const;
 
  private:
@@ -76,15 +77,16 @@ PackKeys::PackKeys(const Source& source) : source_(source) {
 }
 
 void PackKeys::name(int64_t index, ImageFormat format, std::string& key, std::string& extension) const {
-  const std::string name = source_.relative_name(index);
-  if (clashing_.count(index) == 0 && is_plain_name(name) && extension_fits(name, format)) {
+  const std::string name = source_.relative_name(index), own = name.substr(name.rfind('.') + 1);
+  const bool is_sound = format == ImageFormat::unknown;
+  if (clashing_.count(index) == 0 && is_plain_name(name) && (is_sound || extension_fits(name, format))) {
     key = plain_key(name);
-    extension = name.substr(name.rfind('.') + 1);
+    extension = own;
     return;
   }
   const auto copy = copies_.find(index);
   key = whole_key(name, copy == copies_.end() ? 0 : copy->second);
-  extension = extension_of(format);
+  extension = !is_sound ? extension_of(format) : has_sound_name(name) ? core::lower_case(own) : "wav";
 }
 
 // Work on consecutive numbers, done by threads and handed over in order.
@@ -284,18 +286,28 @@ class SplitPacker {
     return pending_;
   }
 
+  struct Scratch {
+    explicit Scratch(const PackRecipe& recipe) : packer(recipe) {}
+    ImagePacker packer;
+    std::vector<uint8_t> read, file;
+    std::string key, extension;
+  };
+
+  /// The file that is packed: that of a sound as it is.
+  std::string make_file(int64_t index, const SampleContent& content, Scratch& scratch, ImageFormat& format) const {
+    if (source_.excerpts() == nullptr) return scratch.packer.pack(content, scratch.file, format);
+    SampleContent whole;
+    std::string problem = source_.excerpts()->read_whole(index, scratch.read, whole);
+    if (problem.empty()) scratch.file.assign(whole.bytes, whole.bytes + whole.size);
+    return problem;
+  }
+
   InOrder<PackedSample>::Work make_work() const {
-    struct Scratch {
-      explicit Scratch(const PackRecipe& recipe) : packer(recipe) {}
-      ImagePacker packer;
-      std::vector<uint8_t> read, file;
-      std::string key, extension;
-    };
     return [this, scratch = std::make_shared<Scratch>(settings_.recipe)](int64_t index, PackedSample& sample) {
       SampleContent content;
       ImageFormat format = ImageFormat::unknown;
       sample.problem = source_.read(index, scratch->read, content);
-      if (sample.problem.empty()) sample.problem = scratch->packer.pack(content, scratch->file, format);
+      if (sample.problem.empty()) sample.problem = make_file(index, content, *scratch, format);
       if (sample.problem.empty() && scratch->file.size() > kMaxShardImageBytes) {
         sample.problem = "too many bytes for an image";
       }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -19,6 +20,7 @@
 #include "data/shard/pack_manifest.h"
 #include "data/shard/shard_index.h"
 #include "data/shard/shard_scan.h"
+#include "data/sound/sound_source.h"
 #include "data/source.h"
 #include "data/storage/byte_reader.h"
 #include "data/storage/staged_files.h"
@@ -27,7 +29,7 @@
 namespace stoker::data {
 namespace {
 
-// A source over tar shards: every sample in one read, in any order.
+// A source over tar shards: every sample in one read, in any order; of a sound what its excerpt needs.
 
 struct Shard {
   std::string path;
@@ -70,9 +72,10 @@ class ShardSource : public LeafSource, private StoredSamples {
     const Place place = place_of(index);
     return shards_[place.shard].path + "/" + std::string(shards_[place.shard].index.name(place.entry));
   }
-  std::string relative_name(int64_t index) const override {
+  std::string relative_name(int64_t index) const override { return std::string(relative_text(index)); }
+  std::string_view relative_text(int64_t index) const {
     const Place place = place_of(index);
-    return std::string(shards_[place.shard].index.name(place.entry));
+    return shards_[place.shard].index.name(place.entry);
   }
   SourceMemory memory() const override {
     size_t bytes = 0;
@@ -112,6 +115,17 @@ class ShardSource : public LeafSource, private StoredSamples {
     return "";
   }
 
+  SoundPlace sound_place(int64_t index) const {
+    const Place place = place_of(index);
+    SoundPlace sound{shards_[place.shard].read_path(), "", stamps_[place.shard]};
+    sound.first_byte = entry_of(place).offset;
+    sound.bytes = entry_of(place).size;
+    std::vector<uint8_t> header;
+    SampleContent nothing;
+    sound.problem = read_head(index, 0, header, nothing);
+    return sound;
+  }
+
  private:
   struct Place {
     size_t shard, entry;
@@ -146,10 +160,15 @@ class ShardSource : public LeafSource, private StoredSamples {
   std::vector<int64_t> ends_;  ///< number of samples in a shard and all before it
 };
 
-/// Samples in the order of the shards and of their entries. Archives stay open as far as the limit of open
-/// files allows. Throws core::Error when an archive is missing or has another size than in its index.
-std::shared_ptr<const Source> make_shard_source(std::vector<Shard> shards, std::vector<std::string> class_names) {
-  return std::make_shared<ShardSource>(std::move(shards), std::move(class_names));
+/// Samples in the order of the shards and of their entries, sounds where most are called so. Archives stay open as far
+/// as the limit of open files allows. Throws core::Error when an archive is missing or has another size than in its
+/// index.
+std::shared_ptr<const Source> make_shard_source(std::vector<Shard> shards, std::vector<std::string> class_names,
+                                                const config::SoundOptions& sound) {
+  auto files = std::make_shared<const ShardSource>(std::move(shards), std::move(class_names));
+  if (!are_sounds(files->size(), [&](int64_t index) { return files->relative_text(index); })) return files;
+  return make_sound_source(
+      files, [files](int64_t index) { return files->sound_place(index); }, sound);
 }
 
 class ShardLayout : public Layout {
@@ -183,7 +202,7 @@ class ShardLayout : public Layout {
     }
     for (const Shard& shard : split_content.shards) check_labels(shard, static_cast<int64_t>(class_names.size()));
     stage(split, split_content.shards, notes);
-    return make_shard_source(std::move(split_content.shards), class_names);
+    return make_shard_source(std::move(split_content.shards), class_names, options_.sound);
   }
 
  private:

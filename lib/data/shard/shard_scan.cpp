@@ -92,7 +92,7 @@ class ShardScan {
       }
       index_.add(image.offset, static_cast<uint32_t>(image.size), sample_.label, name_of_member(image.name));
     } else if (!sample_.key.empty()) {
-      notes_.count("samples of shards without an image", shard_.name() + "/" + sample_.key);
+      notes_.count("samples of shards without an image or sound", shard_.name() + "/" + sample_.key);
     }
     sample_ = Sample();
   }
@@ -195,8 +195,10 @@ std::string digest_of(const ByteReader& bytes) {
 namespace {
 
 constexpr std::string_view kWholeMark = "%~";
-constexpr std::array<std::string_view, 13> kImageKinds = {"jpg", "jpeg", "png", "webp", "bmp", "tif", "gif",
-                                                          "ppm", "pgm",  "pbm", "pam",  "pnm", "jp2"};
+// Images, then sounds.
+constexpr std::array<std::string_view, 17> kImageKinds = {"jpg", "jpeg", "png",  "webp", "bmp", "tif",
+                                                          "gif", "ppm",  "pgm",  "pbm",  "pam", "pnm",
+                                                          "jp2", "wav",  "flac", "ogg",  "mp3"};
 
 std::string lower(std::string_view text) {
   std::string result(text);

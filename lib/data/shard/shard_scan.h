@@ -31,8 +31,8 @@ class ShardLabels {
 };
 
 /// Groups neighbours that share a key into samples, as WebDataset does. A sample is an image (where there are
-/// several: jpg before jpeg, png, webp, bmp) with the label of its `.cls`, else of its `.json`, else -1. What
-/// is not part of a sample, and samples without an image, go to `notes`. Digests stay empty. Throws
+/// several: jpg before jpeg, png, webp, bmp), else a sound, with the label of its `.cls`, else of its `.json`, else -1.
+/// Members that are not part of a sample, and samples without either, go to `notes`. Digests stay empty. Throws
 /// core::Error{data} for archives and labels that are damaged, core::StopRequested.
 ShardIndex scan_shard(const ByteReader& shard, const ShardLabels& labels, ScanNotes& notes);
 
@@ -54,7 +54,7 @@ struct MemberName {
 MemberName split_member(std::string_view member);
 
 /// Whether a relative name can stand in an archive as it is: one dot in the file name, the extension of an
-/// image, no byte or part that tar or WebDataset would treat in a special way.
+/// image or sound, no byte or part that tar or WebDataset would treat in a special way.
 bool is_plain_name(std::string_view relative_name);
 /// Whether the extension of a plain name, in any case of letters, is one of this format's.
 bool extension_fits(std::string_view relative_name, ImageFormat format);
@@ -68,8 +68,8 @@ const char* extension_of(ImageFormat format);
 
 /// The relative name that a member of the image kind stands for.
 std::string name_of_member(std::string_view member);
-/// By extension, in any case of letters: the rank among kinds of images, smaller is preferred; kinds with a
-/// dot, such as "seg.png", come last. -1: no image.
+/// By extension, in any case of letters: the rank among kinds of images and sounds, smaller is preferred; kinds with a
+/// dot, such as "seg.png", come last. -1: neither.
 int image_kind_rank(std::string_view kind);
 
 }  // namespace stoker::data

@@ -37,12 +37,16 @@ constexpr int kLowestRate = 100, kHighestRate = 768'000, kMostChannels = 64;
 constexpr double kMargin = 0.02;     // seconds beside an excerpt that the filter of the resampler sees
 constexpr int64_t kBlock = 1 << 15;  // numbers that are decoded at once
 
-/// A file as libsndfile reads it. What goes wrong on the storage may not pass through C: it is kept.
+/// A file, or a sound within one, as libsndfile reads it. What goes wrong on the storage may not pass through C: it is
+/// kept.
 class SoundBytes {
  public:
-  explicit SoundBytes(const std::string& path) : file_(path) {}
+  SoundBytes(const std::string& path, const SoundPlace& place)
+      : file_(path), first_(place.first_byte), size_(place.bytes.value_or(file_.size())) {}
 
   const FileStamp& stamp() const { return file_.stamp(); }
+  bool is_inside() const { return first_ <= file_.size() && size_ <= file_.size() - first_; }
+  sf_count_t length() const { return static_cast<sf_count_t>(size_); }
   SF_VIRTUAL_IO calls() {
     SF_VIRTUAL_IO io{};
     io.get_filelen = [](void* self) { return of(self).length(); };
@@ -52,11 +56,11 @@ class SoundBytes {
     io.tell = [](void* self) { return of(self).at_; };
     return io;
   }
-  uint64_t size() const { return file_.size(); }
+  uint64_t size() const { return size_; }
   /// `count` bytes from `begin` on, as many as there are.
   std::string part(uint64_t begin, uint64_t count) const {
     std::string bytes(begin < size() ? std::min(count, size() - begin) : 0, '\0');
-    return file_.try_read(begin, bytes.data(), bytes.size()).empty() ? bytes : "";
+    return file_.try_read(first_ + begin, bytes.data(), bytes.size()).empty() ? bytes : "";
   }
   void rethrow() const {
     if (problem_ != nullptr) std::rethrow_exception(problem_);
@@ -64,7 +68,6 @@ class SoundBytes {
 
  private:
   static SoundBytes& of(void* self) { return *static_cast<SoundBytes*>(self); }
-  sf_count_t length() const { return static_cast<sf_count_t>(file_.size()); }
   sf_count_t seek(sf_count_t offset, int whence) {
     const sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? at_ : length();
     sf_count_t to = 0;
@@ -75,7 +78,7 @@ class SoundBytes {
     if (problem_ != nullptr || count <= 0 || at_ >= length()) return 0;
     const sf_count_t there = std::min(count, length() - at_);
     try {
-      if (!file_.try_read(static_cast<uint64_t>(at_), bytes, static_cast<uint64_t>(there)).empty()) return 0;
+      if (!file_.try_read(first_ + static_cast<uint64_t>(at_), bytes, static_cast<uint64_t>(there)).empty()) return 0;
     } catch (...) {
       problem_ = std::current_exception();
       return 0;
@@ -85,6 +88,7 @@ class SoundBytes {
   }
 
   const FileBytes file_;
+  const uint64_t first_, size_;
   sf_count_t at_ = 0;
   std::exception_ptr problem_;
 };
@@ -198,12 +202,13 @@ std::string opening_problem() {
 class SoundDecoder {
  public:
   /// Sets a cause where the file is bad.
-  SoundDecoder(const std::string& path, const FileStamp& stamp, bool checks_end, std::string& cause) : bytes_(path) {
-    if (bytes_.stamp().size != stamp.size) {
+  SoundDecoder(const std::string& path, const SoundPlace& place, bool checks_end, std::string& cause)
+      : bytes_(path, place) {
+    if (bytes_.stamp().size != place.stamp.size || !bytes_.is_inside()) {
       cause = "it has changed since the scan";
-    } else if (bytes_.stamp().modified_ns != stamp.modified_ns) {
+    } else if (bytes_.stamp().modified_ns != place.stamp.modified_ns) {
       cause = "its time has changed since the scan";
-    } else if (stamp.size == 0) {
+    } else if (bytes_.length() == 0) {
       cause = "the file is empty";
     }
     if (!cause.empty()) return;
@@ -374,11 +379,11 @@ class SoundDecoder {
 };
 
 /// Returns "" or why the file is bad.
-std::string try_sound(const std::string& path, const FileStamp& stamp, bool checks_end,
+std::string try_sound(const std::string& path, const SoundPlace& place, bool checks_end,
                       const std::function<std::string(SoundDecoder&)>& use) {
   try {
     std::string cause;
-    SoundDecoder decoder(path, stamp, checks_end, cause);
+    SoundDecoder decoder(path, place, checks_end, cause);
     return cause.empty() ? use(decoder) : cause;
   } catch (const core::Error& error) {
     if (error.kind() != core::ErrorKind::no_input) throw;
@@ -387,10 +392,11 @@ std::string try_sound(const std::string& path, const FileStamp& stamp, bool chec
 }
 
 std::string with_sound(const SoundPlace& place, bool checks_end, const std::function<std::string(SoundDecoder&)>& use) {
+  if (!place.problem.empty()) return place.problem;
   if (!place.copy.empty()) {
-    if (try_sound(place.copy, place.stamp, checks_end, use).empty()) return "";
+    if (try_sound(place.copy, place, checks_end, use).empty()) return "";
   }
-  return try_sound(place.path, place.stamp, checks_end, use);
+  return try_sound(place.path, place, checks_end, use);
 }
 
 }  // namespace

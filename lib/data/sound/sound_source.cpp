@@ -11,6 +11,7 @@
 #include "core/hash.h"
 #include "data/sound/mel_spectrogram.h"
 #include "data/sound/sound_file.h"
+#include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 namespace {
@@ -90,6 +91,10 @@ class SoundSource : public ForwardingSource {
     content.is_rest = !cause.empty();
     return cause;
   }
+  std::string read_whole(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    if (!place_(index).part.is_whole()) return "a part of a file is not packed: train on the loose files";
+    return behind().read(index, buffer, content);
+  }
   /// An excerpt is not a part of the file's bytes.
   int64_t stored_bytes(int64_t /*index*/) const override { return -1; }
   std::string read_head(int64_t index, int64_t, std::vector<uint8_t>& buffer, SampleContent& content) const override {
@@ -103,6 +108,12 @@ class SoundSource : public ForwardingSource {
 };
 
 }  // namespace
+
+bool are_sounds(int64_t count, const std::function<std::string_view(int64_t index)>& name) {
+  int64_t sounds = 0;
+  for (int64_t i = 0; i < count; ++i) sounds += has_sound_name(std::string(name(i))) ? 1 : 0;
+  return 2 * sounds > count;
+}
 
 std::string part_text(const SoundPart& part) {
   if (part.is_whole()) return "";

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "config/options.h"
 #include "data/source.h"
@@ -24,9 +26,15 @@ std::string part_text(const SoundPart& part);
 /// Where a sound lies.
 struct SoundPlace {
   std::string path, copy;  ///< the copy is read where it can be; empty: there is none
-  FileStamp stamp;
-  SoundPart part;
+  FileStamp stamp;         ///< of the file
+  SoundPart part = {};
+  uint64_t first_byte = 0;             ///< of the sound in the file
+  std::optional<uint64_t> bytes = {};  ///< nothing: all of the file
+  std::string problem = "";            ///< why there is no sound; empty: there is one
 };
+
+/// Whether most of `count` files are called as sounds are.
+bool are_sounds(int64_t count, const std::function<std::string_view(int64_t index)>& name);
 
 /// `place`: of sample `index` of `files`. Reads nothing. Throws Error{config} where the options do not go together.
 std::shared_ptr<const Source> make_sound_source(std::shared_ptr<const Source> files,

@@ -66,6 +66,7 @@ TEST(ShardNameTest, ExtensionsAreComparedWithTheFormat) {
 TEST(ShardNameTest, JpegIsPreferredAndKindsWithADotComeLast) {
   EXPECT_LT(image_kind_rank("jpg"), image_kind_rank("PNG"));
   EXPECT_LT(image_kind_rank("bmp"), image_kind_rank("left.jpg"));
+  EXPECT_LT(image_kind_rank("jp2"), image_kind_rank("wav")) << "a sound beside an image is not the sample";
   EXPECT_EQ(image_kind_rank("cls"), -1);
   EXPECT_EQ(image_kind_rank("jpg.txt"), -1);
 }

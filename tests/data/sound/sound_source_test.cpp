@@ -11,6 +11,7 @@
 #include "data/loader/loader.h"
 #include "data/open_datasets.h"
 #include "made_data.h"
+#include "made_shards.h"
 #include "made_sound.h"
 
 namespace stoker::data {
@@ -163,6 +164,71 @@ TEST_F(SoundSourceTest, OptionsThatDoNotGoTogetherAreRefused) {
   options_.sound.mels = 4096;
   options_.sound.seconds = 10;
   EXPECT_EQ(problem(), "--seconds 10 make spectrograms of 4096 x 80001 numbers; 67108864 are the most");
+}
+
+Bytes numbers_of(const Source& source, int64_t index) {
+  std::vector<uint8_t> buffer;
+  SampleContent content;
+  EXPECT_EQ(source.read(index, buffer, content), "") << source.name(index);
+  return {content.bytes, content.bytes + content.size};
+}
+
+TEST_F(SoundSourceTest, ShardsHoldTheSameSoundsAsFiles) {
+  write_split("train");
+  write_split("val");
+  folder_.write("train/low/a.b.wav", wav_of(tone_of(500, 1, 8000), 8000));
+  const auto loose = opened();
+  std::vector<std::string> notes;
+  std::vector<SplitToPack> splits;
+  for (auto& [name, source] : open_whole_splits(options_, {}, notes)) splits.push_back({name, source});
+  const TempFolder packed, fast;
+  EXPECT_EQ(pack(splits, pack_settings(packed.path(), 3), [](const PackProgress&) {}).images, 17);
+  options_.data_dir = packed.path();
+  for (const std::string& stage_dir : {std::string(), fast.path()}) {
+    options_.stage_dir = stage_dir;
+    const auto shards = opened();
+    EXPECT_EQ(shards->fingerprint(), loose->fingerprint());
+    ASSERT_EQ(shards->size(), 9);
+    for (int64_t i = 0; i < 9; ++i) {
+      EXPECT_EQ(shards->relative_name(i), loose->relative_name(i));
+      EXPECT_EQ(numbers_of(*shards, i), numbers_of(*loose, i)) << i;
+    }
+    EXPECT_EQ(digest_of(shards, 2, /*training=*/true, {0, 1}), digest_of(loose, 2, true, {0, 1}));
+  }
+}
+
+TEST_F(SoundSourceTest, ShardsOfOthersHoldSoundsAndLabels) {
+  const std::string low = wav_of(tone_of(300, 0.6, 8000), 8000), high = wav_of(tone_of(900, 0.6, 8000), 8000);
+  folder_.write("train.tar",
+                archive_of({{"a.WAV", low}, {"a.cls", "1"}, {"b.json", R"({"label": 0})"}, {"b.wav", high}}));
+  folder_.write("low.wav", low);
+  const auto source = opened();
+  ASSERT_EQ(source->size(), 2);
+  EXPECT_EQ(source->label(0), 1);
+  EXPECT_EQ(source->label(1), 0);
+  EXPECT_EQ(numbers_of(*source, 0), numbers_of(*open_loose_images(folder_ / "low.wav", true, options_.sound), 0));
+}
+
+TEST_F(SoundSourceTest, AShardThatNoLongerFitsItsIndexMakesBadSounds) {
+  const std::string tone = wav_of(tone_of(300, 0.6, 8000), 8000);
+  folder_.write("train.tar", archive_of({{"a.wav", tone}, {"a.cls", "0"}, {"b.wav", tone}, {"b.cls", "0"}}));
+  write_missing_indexes(folder_.path(), [](const std::string&) {});
+  folder_.write("train.tar", archive_of({{"a.cls", "0"}, {"a.wav", tone}, {"b.wav", tone}, {"b.cls", "0"}}));
+  const auto source = opened();
+  EXPECT_EQ(problem_of(*source, 0), "the shard has changed since its index was made");
+  EXPECT_EQ(problem_of(*source, 1), "");
+}
+
+TEST_F(SoundSourceTest, APartOfAFileIsNotPacked) {
+  write_split("train");
+  folder_.write("train.csv", "path,begin,end,label\ntrain/low/0.wav,0,0.4,a\ntrain/low/1.wav,,,b\n");
+  options_.dataset = config::DatasetType::csv;
+  const auto source = opened();
+  std::vector<uint8_t> buffer;
+  SampleContent content;
+  EXPECT_EQ(source->excerpts()->read_whole(0, buffer, content),
+            "a part of a file is not packed: train on the loose files");
+  EXPECT_EQ(source->excerpts()->read_whole(1, buffer, content), "");
 }
 
 TEST_F(SoundSourceTest, LooseSoundsArePredictedAsTheRunHasThem) {
