@@ -75,17 +75,23 @@ inline std::string image_size_text(const ImageSize& size) {
   return std::to_string(size.height) + (size.is_square() ? "" : "," + std::to_string(size.width));
 }
 
+/// Pitches of the bands, and whether a band's weights are divided by its width.
+enum class MelScale { htk, slaney };
+enum class MelNorm { none, slaney };
+
 /// Excerpts of sounds as log-mel spectrograms: the names and formulas of torchaudio's MelSpectrogram.
 struct SoundOptions {
   int64_t sample_rate = 16'000;     ///< Hz
   int64_t n_fft = 400;              ///< samples of a window
   std::optional<int64_t> hop = {};  ///< samples from one window to the next; nothing: half of n_fft
   int64_t mels = 128;
+  MelScale mel_scale = MelScale::htk;
+  MelNorm mel_norm = MelNorm::none;
   double seconds = 1;  ///< of an excerpt
 
   int64_t hop_length() const { return hop.value_or(n_fft / 2); }
   int64_t samples() const { return std::max<int64_t>(1, std::llround(seconds * static_cast<double>(sample_rate))); }
-  int64_t frames() const { return 1 + samples() / hop_length(); }
+  int64_t frames() const { return 1 + (samples() - n_fft % 2) / hop_length(); }
 };
 
 /// The value of --init-from for the usual weights of the network that is trained.

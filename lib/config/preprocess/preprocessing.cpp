@@ -192,6 +192,8 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
     setter.set_size(options.data.sound.n_fft, std::to_string(sound.n_fft));
     setter.set_size(options.data.sound.hop, std::to_string(sound.hop_length()));
     setter.set_size(options.data.sound.mels, std::to_string(sound.mels));
+    setter.set(options.data.sound.mel_scale, std::string(sound.mel_scale == MelScale::htk ? "htk," : "slaney,") +
+                                                 (sound.mel_norm == MelNorm::none ? "none" : "slaney"));
     setter.set_size(options.data.sound.seconds, number_text(sound.seconds));
   }
   setter.set_choice(options.augment.eval_crop, crops(), record.crop);
@@ -284,14 +286,15 @@ class Reader {
   const std::string& path_;
 };
 
-/// By the names of torchaudio: MelSpectrogram(sample_rate, n_fft, hop_length=..., n_mels=...), AmplitudeToDB().
+/// By the names of torchaudio: MelSpectrogram(sample_rate, n_fft, hop_length=..., ...), AmplitudeToDB().
 Json sound_json(const SoundOptions& sound) {
   return {{"sample_rate", sound.sample_rate},
           {"n_fft", sound.n_fft},
           {"hop_length", sound.hop_length()},
           {"n_mels", sound.mels},
           {"seconds", sound.seconds},
-          {"mel_scale", "htk"},
+          {"mel_scale", sound.mel_scale == MelScale::htk ? "htk" : "slaney"},
+          {"norm", sound.mel_norm == MelNorm::none ? Json() : Json("slaney")},
           {"amin", 1e-10}};
 }
 
@@ -303,8 +306,11 @@ void read_sound_options(const Json& json, const Reader& reader, Preprocessing& r
   sound.mels = reader.positive(json, "n_mels");
   json.at("seconds").get_to(sound.seconds);
   if (!(sound.seconds > 0 && sound.seconds <= 3600)) reader.refuse(core::format("seconds is {}", sound.seconds));
-  const Json expected = sound_json(sound);
-  for (const char* const key : {"mel_scale", "amin"}) reader.expect(json, key, expected.at(key));
+  sound.mel_scale = reader.choice<MelScale>(json, "mel_scale", {{"htk", MelScale::htk}, {"slaney", MelScale::slaney}});
+  if (json.contains("norm") && !json.at("norm").is_null()) {
+    sound.mel_norm = reader.choice<MelNorm>(json, "norm", {{"slaney", MelNorm::slaney}});
+  }
+  reader.expect(json, "amin", sound_json(sound).at("amin"));
   if (record.height != sound.mels || record.width != sound.frames() || record.channels != 1 ||
       record.element != "float32") {
     reader.refuse("the sounds have another shape than the samples");

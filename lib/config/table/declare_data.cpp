@@ -43,6 +43,10 @@ void declare_sound(Declaration& d, SoundOptions& o) {
       .value_in_older_runs("128")
       .unit("bands")
       .help("Sounds: height of the log-mel spectrogram. Lower it with n-fft: bands between two frequencies are empty.");
+  d.add_parts("mel-scale", {{"htk|slaney", o, &SoundOptions::mel_scale, choice_codec<MelScale>("htk slaney")},
+                            {"none|slaney", o, &SoundOptions::mel_norm, choice_codec<MelNorm>("none slaney")}})
+      .value_in_older_runs("htk,none")
+      .help("Sounds: mel_scale and norm of torchaudio. Set slaney,slaney for librosa's.");
   d.add("seconds", o.seconds, number_codec({0.001, 3600}))
       .value_in_older_runs("1")
       .unit("seconds")

@@ -15,8 +15,21 @@ Number product(const Number& a, const Number& b) { return {a.re * b.re - a.im * 
 Number sum(const Number& a, const Number& b) { return {a.re + b.re, a.im + b.im}; }
 Number difference(const Number& a, const Number& b) { return {a.re - b.re, a.im - b.im}; }
 
-double mel_of(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
-float hertz_of(float mel) { return 700 * (std::pow(10.0f, mel / 2595) - 1); }
+// Slaney's scale is linear up to 1,000 Hz, where it has 15 mels, and logarithmic above.
+constexpr double kLastLinearHertz = 1000, kLastLinearMel = 15;
+const double kLogStep = std::log(6.4) / 27;
+
+double mel_of(config::MelScale scale, double hertz) {
+  if (scale == config::MelScale::htk) return 2595 * std::log10(1 + hertz / 700);
+  if (hertz < kLastLinearHertz) return hertz * kLastLinearMel / kLastLinearHertz;
+  return kLastLinearMel + std::log(hertz / kLastLinearHertz) / kLogStep;
+}
+
+float hertz_of(config::MelScale scale, float mel) {
+  if (scale == config::MelScale::htk) return 700 * (std::pow(10.0f, mel / 2595) - 1);
+  constexpr auto kLast = static_cast<float>(kLastLinearMel), kHertz = static_cast<float>(kLastLinearHertz);
+  return mel < kLast ? mel * (kHertz / kLast) : kHertz * std::exp(static_cast<float>(kLogStep) * (mel - kLast));
+}
 
 /// torch.linspace(0, end, count)[i] in its single precision, which shows in narrow bands.
 float spaced(float end, int64_t count, int64_t i) {
@@ -107,8 +120,9 @@ MelSpectrogram::MelSpectrogram(const config::SoundOptions& options) : options_(o
     window_.push_back(0.5 - 0.5 * std::cos(kTwoPi * static_cast<double>(i) / static_cast<double>(size)));
   }
   const auto highest = static_cast<float>(options.sample_rate / 2);
-  const auto most = static_cast<float>(mel_of(static_cast<double>(highest)));
-  const auto point = [&](int64_t i) { return hertz_of(spaced(most, options.mels + 2, i)); };
+  const auto most = static_cast<float>(mel_of(options.mel_scale, static_cast<double>(highest)));
+  const auto point = [&](int64_t i) { return hertz_of(options.mel_scale, spaced(most, options.mels + 2, i)); };
+  const bool has_norm = options.mel_norm == config::MelNorm::slaney;
   for (int64_t i = 0; i < options.mels; ++i) {
     const float low = point(i), middle = point(i + 1), high = point(i + 2);
     Band band;
@@ -117,7 +131,7 @@ MelSpectrogram::MelSpectrogram(const config::SoundOptions& options) : options_(o
       const float weight = std::min((hertz - low) / (middle - low), (high - hertz) / (high - middle));
       if (!(weight > 0)) continue;
       if (band.weights.empty()) band.first = k;
-      band.weights.push_back(static_cast<double>(weight));
+      band.weights.push_back(static_cast<double>(has_norm ? weight * (2 / (high - low)) : weight));
     }
     bands_.push_back(std::move(band));
   }

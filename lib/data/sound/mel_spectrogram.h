@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-mel spectrograms by the formulas of torchaudio: MelSpectrogram with its defaults (Hann window, centred, reflected
-// at both ends, power 2, HTK's mels without norm, 0 Hz to half of the rate), then AmplitudeToDB without top_db.
+// Log-mel spectrograms by the formulas of torchaudio: MelSpectrogram (Hann window, centred, reflected at both ends,
+// power 2, 0 Hz to half of the rate, HTK's or Slaney's mels), then AmplitudeToDB without top_db.
 #pragma once
 
 #include <cstdint>

@@ -52,6 +52,8 @@ class SoundSource : public ForwardingSource {
     core::Hasher hasher;
     hasher.add(core::format("sounds of {}: {} Hz, {}, {}, {}, {} s", behind().fingerprint(), options.sample_rate,
                             options.n_fft, options.hop_length(), options.mels, options.seconds));
+    if (options.mel_scale == config::MelScale::slaney) hasher.add(", slaney's scale");
+    if (options.mel_norm == config::MelNorm::slaney) hasher.add(", slaney's norm");
     fingerprint_ = hasher.hex();
   }
 

@@ -108,7 +108,7 @@ std::vector<std::string> lint_options(const config::Configuration& given, const 
   if (datasets.train->excerpts() == nullptr) {
     const config::SoundOptions& sound = requested.sound;
     lint_unused_options(given, "no sounds", warnings, sound.sample_rate, sound.n_fft, sound.hop, sound.mels,
-                        sound.seconds);
+                        sound.mel_scale, sound.seconds);
   }
   if (datasets.type != DatasetType::biwi) lint_unused_options(given, "not BIWI's", warnings, requested.val_subjects);
   if (datasets.type != DatasetType::biwi && datasets.type != DatasetType::w300lp) {

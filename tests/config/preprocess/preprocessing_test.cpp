@@ -80,6 +80,23 @@ TEST(PreprocessingTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(again(records[4]).pose_bins, 33);
 }
 
+TEST(PreprocessingTest, SoundsHaveTheirMelScaleAndNorm) {
+  const Preprocessing record = preprocessing_of(options_of({"--mel-scale", "slaney,slaney"}, {2, 1, 128, 81, 100}),
+                                                {"a", "b"}, {0, 128, 81, 1, "float32", 1, true});
+  core::Json json = to_json(record);
+  EXPECT_EQ(json.at("input").at("sound").at("mel_scale"), "slaney");
+  EXPECT_EQ(json.at("input").at("sound").at("norm"), "slaney");
+  Configuration configuration;
+  take_over(again(record), "p.json", configuration);
+  EXPECT_EQ(configuration.options.data.sound.mel_scale, MelScale::slaney);
+  EXPECT_EQ(configuration.options.data.sound.mel_norm, MelNorm::slaney);
+  json["input"]["sound"].erase("norm");  // as older programs wrote it
+  EXPECT_EQ(preprocessing_from_json(json, "p.json").sound->mel_norm, MelNorm::none);
+  json["input"]["sound"]["mel_scale"] = "bark";
+  EXPECT_EQ(refusal_of(json).message,
+            "folder/preprocess.json: mel_scale is 'bark', which this program does not support");
+}
+
 TEST(PreprocessingTest, ATemperatureAndThresholdsOfLabelsAreOfVersion2) {
   EXPECT_EQ(to_json(photos()).at("version"), 1) << "older programs read it";
   EXPECT_FALSE(to_json(photos()).at("predictions").contains("temperature"));

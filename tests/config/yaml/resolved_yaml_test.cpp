@@ -65,6 +65,7 @@ std::string other_value(Row& row) {
                                  "0.25,0.5",
                                  "skip,3",
                                  "stride,3",
+                                 "slaney,slaney",
                                  "ta-wide",
                                  "lanczos",
                                  "float16",

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <vector>
 
 namespace stoker::data {
 namespace {
@@ -50,6 +52,63 @@ TEST(MelSpectrogramTest, HasTorchaudiosNumbers) {
     const auto at = static_cast<size_t>(expected.mel * 26 + expected.frame);
     EXPECT_NEAR(powers[at], expected.power, 1e-4 * expected.power) << expected.mel << " " << expected.frame;
     EXPECT_NEAR(decibels[at], expected.decibels, 1e-3) << expected.mel << " " << expected.frame;
+  }
+}
+
+TEST(MelSpectrogramTest, EveryScaleNormAndWindowHasTorchaudiosNumbers) {
+  using config::MelNorm;
+  using config::MelScale;
+  // MelSpectrogram(8000, n_fft, hop_length=80, n_mels=20, mel_scale=..., norm=...)(x) at bands 0, 3, 10 and 19
+  struct Expected {
+    MelScale scale;
+    MelNorm norm;
+    int64_t n_fft, frames;
+    std::array<double, 12> powers;  ///< of each band at the first frame, the twelfth and the last
+  };
+  const Expected all[] = {
+      {MelScale::htk,
+       MelNorm::slaney,
+       200,
+       26,
+       {0.6560326, 0.2309709, 0.08907274, 1.022418, 0.3169395, 0.1969063, 0.3537506, 0.3961479, 0.2502912, 0.4119777,
+        0.416523, 0.3095664}},
+      {MelScale::slaney,
+       MelNorm::none,
+       200,
+       26,
+       {36.65884, 24.47508, 11.5386, 6.200774, 11.44704, 6.338827, 43.2179, 58.46776, 41.07131, 187.1247, 183.7416,
+        132.8499}},
+      {MelScale::slaney,
+       MelNorm::slaney,
+       200,
+       26,
+       {0.3283931, 0.2192498, 0.1033638, 0.05554707, 0.1025435, 0.05678376, 0.2961115, 0.4005972, 0.2814038, 0.4549349,
+        0.44671, 0.3229827}},
+      {MelScale::htk,
+       MelNorm::none,
+       201,
+       25,
+       {46.02483, 16.13168, 24.69634, 94.44934, 29.4586, 47.53123, 60.94525, 68.61437, 62.49228, 172.0761, 170.1705,
+        154.8282}},
+  };
+  const std::vector<float> samples = made_wave(2000);
+  for (const Expected& expected : all) {
+    config::SoundOptions options = sound_of_a_quarter();
+    options.mel_scale = expected.scale;
+    options.mel_norm = expected.norm;
+    options.n_fft = expected.n_fft;
+    ASSERT_EQ(options.frames(), expected.frames);
+    MelSpectrogram::Scratch scratch;
+    std::vector<float> powers(static_cast<size_t>(20 * expected.frames));
+    MelSpectrogram(options).powers(samples.data(), scratch, powers.data());
+    size_t i = 0;
+    for (const int64_t mel : {0, 3, 10, 19}) {
+      for (const int64_t frame : {int64_t{0}, int64_t{12}, expected.frames - 1}) {
+        const double wanted = expected.powers[i++];
+        EXPECT_NEAR(powers[static_cast<size_t>(mel * expected.frames + frame)], wanted, 1e-4 * wanted)
+            << &expected - all << " " << mel << " " << frame;
+      }
+    }
   }
 }
 

@@ -100,7 +100,11 @@ TEST_F(SoundSourceTest, TheFingerprintIsOfTheOptionsToo) {
   fingerprints.insert(opened()->fingerprint());
   options_.sound.seconds = 0.6;
   fingerprints.insert(opened()->fingerprint());
-  EXPECT_EQ(fingerprints.size(), 4u);
+  options_.sound.mel_scale = config::MelScale::slaney;
+  fingerprints.insert(opened()->fingerprint());
+  options_.sound.mel_norm = config::MelNorm::slaney;
+  fingerprints.insert(opened()->fingerprint());
+  EXPECT_EQ(fingerprints.size(), 6u);
 }
 
 TEST_F(SoundSourceTest, AListNamesPartsOfFiles) {
