@@ -147,7 +147,7 @@ LIBRARIES = {  # a pattern of third-party headers: modules that may include them
     r"nlohmann/": "core/text",
     r"CLI/": "config/read",
     r"yaml-cpp/": "config/yaml",
-    r"opencv2/": "data/image",
+    r"opencv2/": "data/image data/sound",
     r"jpeglib|jerror|jpegint": "data/image/jpeg",
     r"hdf5\.h|matio\.h": "data/container",
     r"sndfile\.h|soxr\.h": "data/sound",

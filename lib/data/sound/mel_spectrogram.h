@@ -4,37 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <opencv2/core.hpp>
 #include <vector>
 
 #include "config/options.h"
 
 namespace stoker::data {
-
-/// Discrete Fourier transforms of one length, a product of small primes.
-class FourierTransform {
- public:
-  struct Number {
-    double re = 0, im = 0;
-  };
-  /// The largest prime factor that a length may have.
-  static constexpr int64_t kLargestFactor = 61;
-
-  explicit FourierTransform(int64_t size);
-  int64_t size() const { return size_; }
-  /// [size] each; not in place.
-  void run(const Number* in, Number* out) const { part(in, out, size_, 1, 0); }
-
- private:
-  void part(const Number* in, Number* out, int64_t size, int64_t stride, size_t depth) const;
-  void join(Number* out, int64_t factor, int64_t length, int64_t stride) const;
-
-  int64_t size_;
-  std::vector<int64_t> factors_;
-  std::vector<Number> roots_;  ///< exp(-2 pi i k / size)
-};
-
-/// The largest prime factor of a number from 2 on.
-int64_t largest_factor(int64_t number);
 
 /// Immutable; safe from any thread.
 class MelSpectrogram {
@@ -43,8 +18,8 @@ class MelSpectrogram {
   static constexpr double kFloor = 1e-10;
   /// Buffers of one thread.
   struct Scratch {
-    std::vector<FourierTransform::Number> in, out;
-    std::vector<double> power, other_power;
+    cv::Mat windows, spectra;  ///< [frames, n_fft]
+    std::vector<double> power;
   };
 
   /// `options.samples()` above half of `options.n_fft`.
@@ -59,11 +34,10 @@ class MelSpectrogram {
     int64_t first = 0;  ///< frequency
     std::vector<double> weights;
   };
-  void load(const float* samples, int64_t frame, double FourierTransform::Number::*to, Scratch& scratch) const;
+  void load(const float* samples, int64_t frame, double* window) const;
   void add_frame(const std::vector<double>& power, int64_t frame, float* bands) const;
 
   const config::SoundOptions options_;
-  const FourierTransform transform_;
   std::vector<double> window_;
   std::vector<Band> bands_;
 };

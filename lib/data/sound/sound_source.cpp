@@ -28,11 +28,6 @@ void require_possible(const config::SoundOptions& options) {
                      core::counted(options.samples(), "sample"), options.sample_rate, options.n_fft, options.n_fft / 2),
         "use longer excerpts or a smaller --n-fft");
   }
-  if (largest_factor(options.n_fft) > FourierTransform::kLargestFactor) {
-    refuse(core::format("--n-fft {} has the prime factor {}; {} is the largest", options.n_fft,
-                        largest_factor(options.n_fft), FourierTransform::kLargestFactor),
-           "use a number such as 400, 512 or 1024");
-  }
   if (options.samples() > kMostNumbers || options.frames() > kMostNumbers / options.mels) {
     refuse(core::format("--seconds {} make spectrograms of {} x {} numbers; {} are the most", options.seconds,
                         options.mels, options.frames(), kMostNumbers),

@@ -120,32 +120,5 @@ TEST(MelSpectrogramTest, SilenceIsTheFloor) {
   for (const float number : decibels) ASSERT_EQ(number, -100);
 }
 
-TEST(FourierTransformTest, IsTheSumOfItsDefinition) {
-  for (const int64_t size : {2, 3, 4, 8, 60, 61, 64, 390, 400}) {
-    const std::vector<float> samples = made_wave(2 * size);
-    std::vector<FourierTransform::Number> in(static_cast<size_t>(size)), out(in.size());
-    for (size_t i = 0; i < in.size(); ++i) in[i] = {samples[2 * i], samples[2 * i + 1]};
-    FourierTransform(size).run(in.data(), out.data());
-    for (int64_t k = 0; k < size; ++k) {
-      double re = 0, im = 0;
-      for (int64_t i = 0; i < size; ++i) {
-        const double angle = -6.283185307179586 * static_cast<double>(i * k % size) / static_cast<double>(size);
-        const auto& number = in[static_cast<size_t>(i)];
-        re += number.re * std::cos(angle) - number.im * std::sin(angle);
-        im += number.re * std::sin(angle) + number.im * std::cos(angle);
-      }
-      ASSERT_NEAR(out[static_cast<size_t>(k)].re, re, 1e-9) << size << " " << k;
-      ASSERT_NEAR(out[static_cast<size_t>(k)].im, im, 1e-9) << size << " " << k;
-    }
-  }
-}
-
-TEST(FourierTransformTest, TheLargestFactorDecidesWhichLengthsThereAre) {
-  EXPECT_EQ(largest_factor(400), 5);
-  EXPECT_EQ(largest_factor(1024), 2);
-  EXPECT_EQ(largest_factor(65521), 65521);
-  EXPECT_EQ(largest_factor(2 * 61), 61);
-}
-
 }  // namespace
 }  // namespace stoker::data
