@@ -150,7 +150,7 @@ LIBRARIES = {  # a pattern of third-party headers: modules that may include them
     r"opencv2/": "data/image data/sound",
     r"jpeglib|jerror|jpegint": "data/image/jpeg",
     r"hdf5\.h|matio\.h": "data/container",
-    r"sndfile\.h|soxr\.h": "data/sound",
+    r"sndfile\.h|soxr\.h|mpg123\.h": "data/sound",
     r"tiffio\.h": "data/image/tiff",
     r"png\.h|gif_lib\.h": "data/image",
     r"zlib\.h": "data/container data/archive data/image data/image/tiff data/arrays",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/sound/sound_file.h"
 
-#include <dlfcn.h>
 #include <sndfile.h>
 #include <soxr.h>
 
@@ -13,22 +12,8 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "data/sound/mp3_reader.h"
 #include "data/storage/byte_reader.h"
-
-// libsndfile opens MP3 files with libmpg123, which prints what it finds damaged to stderr. Neither has a switch for
-// callers: the handle that libsndfile requests is made quiet here. Where libsndfile reads no MP3 nothing calls this.
-extern "C" void* mpg123_new(const char* decoder, int* error) {
-  using New = void* (*)(const char*, int*);
-  using Set = int (*)(void*, int, long, double);
-  constexpr int kAddFlags = 2, kQuiet = 0x20;  // MPG123_ADD_FLAGS, MPG123_QUIET
-  const auto make = reinterpret_cast<New>(::dlsym(RTLD_NEXT, "mpg123_new"));
-  if (make == nullptr) return nullptr;
-  void* const handle = make(decoder, error);
-  if (const auto set = reinterpret_cast<Set>(::dlsym(RTLD_NEXT, "mpg123_param")); handle != nullptr && set != nullptr) {
-    set(handle, kAddFlags, kQuiet, 0);
-  }
-  return handle;
-}
 
 namespace stoker::data {
 namespace {
@@ -61,6 +46,13 @@ class SoundBytes {
   std::string part(uint64_t begin, uint64_t count) const {
     std::string bytes(begin < size() ? std::min(count, size() - begin) : 0, '\0');
     return file_.try_read(first_ + begin, bytes.data(), bytes.size()).empty() ? bytes : "";
+  }
+  Mp3Bytes mp3_calls() {
+    return {this,
+            [](void* self, void* bytes, size_t count) -> ssize_t {
+              return of(self).read(bytes, static_cast<sf_count_t>(count));
+            },
+            [](void* self, off_t offset, int whence) -> off_t { return of(self).seek(offset, whence); }};
   }
   void rethrow() const {
     if (problem_ != nullptr) std::rethrow_exception(problem_);
@@ -217,6 +209,7 @@ class SoundDecoder {
     file_.reset(::sf_open_virtual(&io, SFM_READ, &info_, &bytes_));
     bytes_.rethrow();
     cause = problem();
+    if (cause.empty() && (info_.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_MPEG) cause = use_mp3_reader(path, place);
   }
 
   double rate() const { return info_.samplerate; }
@@ -267,6 +260,15 @@ class SoundDecoder {
     if (!is_there) cut_ = core::format("cut short or damaged: its header promises {}", seconds_text(seconds()));
   }
 
+  std::string use_mp3_reader(const std::string& path, const SoundPlace& place) {
+    file_.reset();
+    mp3_ = std::make_unique<Mp3Reader>(bytes_.mp3_calls(), core::format("{} {} {} {}", path, place.first_byte,
+                                                                        place.stamp.size, place.stamp.modified_ns));
+    bytes_.rethrow();
+    info_.frames = mp3_->frames();
+    return info_.frames > 0 ? "" : "it holds no sound, or its first frame is damaged";
+  }
+
   std::string problem() const {
     if (file_ == nullptr) return core::format("is not read as a sound: {}", opening_problem());
     if (!is_read_format(info_.format)) {
@@ -293,14 +295,16 @@ class SoundDecoder {
     const int64_t channels = info_.channels, most = kBlock / channels;
     scratch.mono.resize(static_cast<size_t>(count));
     scratch.interleaved.resize(static_cast<size_t>(most * channels));
-    if (::sf_seek(file_.get(), begin, SEEK_SET) != begin) {
+    if (mp3_ != nullptr ? !mp3_->seek(begin) : ::sf_seek(file_.get(), begin, SEEK_SET) != begin) {
       bytes_.rethrow();
       return core::format("cut short or damaged: {} of {} cannot be reached",
                           seconds_text(static_cast<double>(begin) / rate()), seconds_text(seconds()));
     }
     for (int64_t done = 0; done < count;) {
       const int64_t asked = std::min(most, count - done);
-      const int64_t got = ::sf_readf_float(file_.get(), scratch.interleaved.data(), asked);
+      float* const numbers = scratch.interleaved.data();
+      const int64_t got =
+          mp3_ != nullptr ? mp3_->read(numbers, asked, channels) : ::sf_readf_float(file_.get(), numbers, asked);
       bytes_.rethrow();
       for (int64_t i = 0; i < got; ++i) {
         const float* const frame = scratch.interleaved.data() + i * channels;
@@ -376,6 +380,7 @@ class SoundDecoder {
   std::string cut_;  ///< why it is a part of a sound; empty: as far as is known it is whole
   SF_INFO info_{};
   std::unique_ptr<SNDFILE, Closer> file_;
+  std::unique_ptr<Mp3Reader> mp3_;  ///< in its place
 };
 
 /// Returns "" or why the file is bad.
