@@ -160,7 +160,11 @@ enum class EvalMetric {
   r2
 };
 /// Views of an image whose outputs are averaged wherever a network is evaluated or predicts.
-enum class TestTimeAugmentation { none, hflip };
+enum class TestTimeAugmentation { none, hflip, ten_crop, scales };
+/// Crops of an image that the loader cuts out for it.
+constexpr int64_t crops_of(TestTimeAugmentation tta) {
+  return tta == TestTimeAugmentation::ten_crop ? 10 : tta == TestTimeAugmentation::scales ? 3 : 1;
+}
 /// In which order processes add gradients: of replicas, or of the transport.
 enum class Exchange { exact, fast };
 

@@ -92,8 +92,9 @@ Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& 
   if (record->task == config::TaskKind::binary && names_.size() == 2) names_.erase(names_.begin());  // of "yes" alone
   engine::require_prediction_each(*deploy::build_task(options_, torch::kCPU), record->task, names_.size(), saved.path);
   plan_ = data::make_transform_plan(options_.data, options_.augment, /*training=*/false);
+  data::add_views(options_.train.tta, plan_);
   deploy::NetworkUse use;
-  use.input = {plan_.shape.channels, plan_.shape.height, plan_.shape.width};
+  use.input = {plan_.shape.channels, plan_.out_height(), plan_.shape.width};
   use.evaluation_batches = {1};
   network_ =
       deploy::open_network(options_, torch::kCPU, saved, use, {}, {prover_beside_library(), /*may_limit_isa=*/false});

@@ -87,7 +87,7 @@ TEST_F(Hdf5Test, SpectrogramsAreNotMirroredInEvaluation) {
   const Ended evaluated = run({"eval", "run", "--tta", "hflip", "--threads", "1", "--device", "cpu"}, work_.path());
   for (const Ended& ended : {trained, evaluated}) {
     EXPECT_EQ(ended.exit_code, 78) << ended.err;
-    EXPECT_NE(ended.err.find("tta hflip is for images, but samples of HDF5 and multi-band files are not mirrored"),
+    EXPECT_NE(ended.err.find("tta is for images, but samples of HDF5 and multi-band files are not changed"),
               std::string::npos)
         << ended.err;
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "exit_codes.h"
 #include "finished_run.h"
@@ -289,9 +290,13 @@ TEST_F(TestTimeAugmentationTest, EvalJudgesAsValidationDidUnlessAFlagChangesIt) 
 }
 
 TEST_F(TestTimeAugmentationTest, PredictPrintsWhatEvalJudges) {
-  for (const std::string tta : {"none", "hflip"})
-    EXPECT_EQ(logits_of_prediction(tta), logits_of_evaluation(tta)) << tta;
-  EXPECT_NE(logits_of_prediction("none"), logits_of_prediction("hflip"));
+  std::set<std::vector<std::string>> others;
+  for (const std::string tta : {"none", "hflip", "ten-crop", "scales"}) {
+    const std::vector<std::string> logits = logits_of_prediction(tta);
+    EXPECT_EQ(logits, logits_of_evaluation(tta)) << tta;
+    others.insert(logits);
+  }
+  EXPECT_EQ(others.size(), 4u);
 }
 
 TEST_F(TestTimeAugmentationTest, ARunGoesOnWithoutIt) {

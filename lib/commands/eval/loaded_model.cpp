@@ -206,8 +206,10 @@ plan::PlanInputs known_sizes(const EvaluationParts& parts) {
   inputs.num_workers = options.loader.num_workers;
   inputs.prefetch_factor = options.loader.prefetch_factor;
   inputs.val_images = parts.source.size();
-  inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + parts.source.num_targets() * int64_t{sizeof(float)};
-  inputs.input_bytes = input_bytes(shape);
+  const int64_t crops = config::crops_of(options.train.tta);
+  inputs.pixel_bytes =
+      crops * shape.bytes() + int64_t{sizeof(int64_t)} + parts.source.num_targets() * int64_t{sizeof(float)};
+  inputs.input_bytes = crops * input_bytes(shape);
   inputs.data_bytes = parts.data_bytes;
   inputs.result_bytes = kept_result_bytes(parts);
   inputs.weight_bytes = engine::state_bytes(parts.model);

@@ -149,7 +149,9 @@ torch::Tensor named_samples(const std::vector<std::string>& inputs, LoadedModel&
     return open_inputs(inputs, given.options.data, trained);
   };
   load_network(open, alone, loaded);
-  const auto feed = evaluation_feed(loaded.options(), loaded.source, loaded.device);
+  config::ResolvedOptions options = loaded.options();
+  options.train.tta = config::TestTimeAugmentation::none;  // it takes one crop of an image
+  const auto feed = evaluation_feed(options, loaded.source, loaded.device);
   std::vector<torch::Tensor> samples;
   int64_t count = 0;
   feed->begin_epoch(0);

@@ -65,6 +65,10 @@ class HeatMaps {
                           : "--explain is for classes and labels of single images",
                   "leave --explain out");
     }
+    if (config::crops_of(loaded.options().train.tta) > 1) {
+      throw Error(ErrorKind::config, "--explain is for one crop of an image, but --tta averages several",
+                  "add --tta none");
+    }
     core::make_directories(folder_);
   }
 

@@ -184,9 +184,11 @@ void check_task(const Options& given, const ResolvedOptions& options, bool has_n
                 core::format("mixup and cutmix share labels, but task {} learns numbers", name));
   rules.require(
       options.train.tta == TestTimeAugmentation::none || !has_scaled_targets(task),
-      core::format("tta hflip averages over mirror images, but the numbers that task {} learns may be others for "
+      core::format("tta averages over mirror images or crops, but the numbers that task {} learns may be others for "
                    "them: set tta none",
                    name));
+  rules.require(crops_of(options.train.tta) == 1 || augment.eval_crop == EvalCrop::center,
+                "tta ten-crop and scales cut parts out of the resized image: set eval-crop center, or tta hflip");
   const bool turns = augment.vflip > 0 || augment.rotate90 > 0 || augment.rotation > 0 || is_affine(augment) ||
                      augment.perspective > 0 || !augment.rand_augment.empty() ||
                      (augment.policy != AugmentPolicy::none && augment.policy != AugmentPolicy::three_augment);
@@ -249,7 +251,7 @@ void check_precision(const ResolvedOptions& options, bool cpu_computes_float16, 
 /// Samples of a fixed size reach the network unchanged.
 void check_shape(const ResolvedOptions& options, const DataFacts& data, RuleBook& rules) {
   rules.require(options.train.tta == TestTimeAugmentation::none,
-                "tta hflip is for images, but samples of HDF5 and multi-band files are not mirrored: set tta none");
+                "tta is for images, but samples of HDF5 and multi-band files are not changed: set tta none");
   const ImageSize given = {data.median_height, data.median_width}, size = options.data.img_size;
   rules.require(
       size == given || size == ImageSize{given.height, given.height},
@@ -321,6 +323,8 @@ std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const
   check_task_data(options, data, rules);
   if (!data.of_training) {
     if (data.has_fixed_size) check_shape(options, data, rules);
+    rules.require(crops_of(options.train.tta) == 1 || !data.has_videos,
+                  "tta ten-crop and scales are for images, but the data are videos: set tta hflip or none");
     return rules.take();
   }
   check_fixed_size(options, data, rules);

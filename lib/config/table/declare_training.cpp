@@ -416,12 +416,13 @@ void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o, const ScheduleO
       .help(
           "Metric that decides which checkpoint is best, and that patience watches; auto is the task's first. Set it "
           "to what you will be judged by.");
-  d.add("tta", o.tta, choice_codec<TestTimeAugmentation>("none hflip"))
+  d.add("tta", o.tta, choice_codec<TestTimeAugmentation>("none hflip ten-crop scales"))
       .value_in_older_runs("none")
       .help(
-          "Test-time augmentation in validation, eval and predict: hflip averages the outputs (logits) for an image "
-          "and its mirror image, in twice the time. Use it for the last percent; for the tasks multiclass, binary and "
-          "multilabel.")
+          "Test-time augmentation in validation, eval and predict: averages the outputs (logits) for an image and its "
+          "mirror image (hflip), for torchvision's TenCrop, or for the centre of the image in 1, 1.125 and 1.25 times "
+          "its "
+          "size (scales). Use it for the last percent; for the tasks multiclass, binary and multilabel.")
       .used_while(decides_rates)
       .used_in_inference();
   d.add_parts("patience", {{"EPOCHS", o, &Of::patience, integer_codec(0, 1'000'000)},

@@ -61,6 +61,7 @@ class PixelReader {
 /// The reason, in the transform or the kind of samples, why this is not possible.
 std::string obstacle_of(const Source& source, const TransformPlan& plan) {
   if (holds_videos(source) || plan.shape.frames > 0) return "samples are videos";
+  if (!plan.views.empty()) return "several crops of an image are evaluated";
   if (plan.shape.element != Element::uint8) return "samples are not bytes";
   if (plan.training && plan.train_crop == config::TrainCrop::random_resized) return "train-crop random-resized resizes";
   if (plan.augment.is_active()) return "images are changed besides cropping and mirroring";

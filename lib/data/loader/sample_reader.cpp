@@ -27,9 +27,9 @@ Region pixels_of(const RegionOfInterest& roi, int width, int height) {
 
 /// Drawn within the part of the image that matters.
 SampleGeometry draw_within(const TransformPlan& plan, const RegionOfInterest& roi, int width, int height,
-                           core::Rng& rng) {
+                           core::Rng& rng, const CropView& view = {}) {
   const Region part = pixels_of(roi, width, height);
-  SampleGeometry geometry = draw_geometry(plan, part.width, part.height, rng);
+  SampleGeometry geometry = draw_geometry(plan, part.width, part.height, rng, view);
   geometry.left += part.left;
   geometry.top += part.top;
   return geometry;
@@ -48,6 +48,10 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
     source_.targets(sample, targets);
     if (geometry.flip) plan_.target_rule.mirror(targets);
     return "";
+  }
+  if (!plan_.views.empty()) {
+    source_.targets(sample, targets);
+    return read_views(sample, key, row, times);
   }
   core::Rng rng(key.seed, core::RngPurpose::clip_frames, key.epoch, key.sample);
   const int64_t views = plan_.shape.views, available = videos_ == nullptr ? 1 : videos_->frame_count(sample) / views;
@@ -79,9 +83,19 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
   return "";
 }
 
+std::string SampleReader::read_views(int64_t sample, const SampleKey& key, uint8_t* row, StageTimes& times) {
+  for (const CropView& view : plan_.views) {
+    view_ = view;
+    SampleGeometry geometry;
+    if (std::string reason = read_image(sample, 0, key, geometry, row, times); !reason.empty()) return reason;
+    row += int64_t{plan_.out_height()} * plan_.out_width() * plan_.channels();
+  }
+  return "";
+}
+
 SampleGeometry SampleReader::part_of(const RegionOfInterest& roi, int width, int height, core::Rng& rng) {
   if (follows_partner_) return same_part(partner_->geometry, partner_->width, partner_->height, width, height);
-  const SampleGeometry geometry = draw_within(plan_, roi, width, height, rng);
+  const SampleGeometry geometry = draw_within(plan_, roi, width, height, rng, view_);
   if (partner_ != nullptr) *partner_ = {geometry, width, height};
   return geometry;
 }

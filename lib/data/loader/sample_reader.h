@@ -43,6 +43,8 @@ class SampleReader {
     int width = 0, height = 0;
   };
 
+  /// All views of an image, one below the other.
+  std::string read_views(int64_t sample, const SampleKey& key, uint8_t* row, StageTimes& times);
   /// An image as the storage has it; of something longer an excerpt, from anywhere in training.
   std::string read_content(int64_t sample, int64_t frame, const SampleKey& key, SampleContent& content);
   /// The part of an image that is shown: drawn, or that of its partner in the first view.
@@ -74,6 +76,7 @@ class SampleReader {
   std::vector<Drawn> drawn_;     ///< of each of them in the first view; empty where there is only one
   Drawn* partner_ = nullptr;     ///< of the image at hand; null: there is only one view
   bool follows_partner_ = false;
+  CropView view_;  ///< of the image at hand
   std::vector<uint8_t> encoded_;
   ImageBuffer image_;
   ScratchBytes band_;               ///< rows that are decoded and not yet resized

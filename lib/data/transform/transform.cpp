@@ -70,10 +70,13 @@ SampleGeometry padded_box(const TransformPlan& plan, int source_width, int sourc
 /// torchvision Resize(short side) and CenterCrop; the short side is floor(side / crop_pct) as timm has it. An output
 /// that is not square lies within the smallest resized image that covers it, so enlarged: timm's ResizeKeepRatio, which
 /// rounds the longer side to the nearest, not down.
-SampleGeometry centre_window(const TransformPlan& plan, int source_width, int source_height) {
+SampleGeometry centre_window(const TransformPlan& plan, int source_width, int source_height,
+                             const CropView& view = {}) {
   SampleGeometry geometry = whole_source(plan, source_width, source_height);
   // The nudge keeps exact quotients, such as 224 / 0.875 = 256, from falling short by one rounding.
-  const auto enlarged = [&plan](int out) { return static_cast<int64_t>(std::floor(out / plan.crop_pct + 1e-9)); };
+  const auto enlarged = [&](int out) {
+    return static_cast<int64_t>(std::floor(view.scale * out / plan.crop_pct + 1e-9));
+  };
   const int64_t least_width = enlarged(plan.out_width()), least_height = enlarged(plan.out_height());
   const int64_t width = source_width, height = source_height;
   const bool is_narrow = width * least_height <= height * least_width;
@@ -84,8 +87,12 @@ SampleGeometry centre_window(const TransformPlan& plan, int source_width, int so
   };
   geometry.resize_width = is_narrow ? static_cast<int>(least_width) : in_proportion(least_height, width, height);
   geometry.resize_height = is_narrow ? in_proportion(least_width, height, width) : static_cast<int>(least_height);
-  geometry.crop_left = rounded_even((geometry.resize_width - plan.out_width()) / 2.0);
-  geometry.crop_top = rounded_even((geometry.resize_height - plan.out_height()) / 2.0);
+  const auto place = [](int where, int space) {
+    return where == 0 ? rounded_even(space / 2.0) : where < 0 ? 0 : space;
+  };
+  geometry.crop_left = place(view.across, geometry.resize_width - plan.out_width());
+  geometry.crop_top = place(view.down, geometry.resize_height - plan.out_height());
+  if (view.mirrored) geometry.crop_left = geometry.resize_width - plan.out_width() - geometry.crop_left;
   return geometry;
 }
 
@@ -104,11 +111,12 @@ SampleGeometry letterbox(const TransformPlan& plan, int source_width, int source
   return geometry;
 }
 
-SampleGeometry drawn_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+SampleGeometry drawn_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng,
+                         const CropView& view) {
   if (!plan.training) {
     switch (plan.eval_crop) {
       case config::EvalCrop::none: return whole_source(plan, source_width, source_height);
-      case config::EvalCrop::center: return centre_window(plan, source_width, source_height);
+      case config::EvalCrop::center: return centre_window(plan, source_width, source_height, view);
       case config::EvalCrop::letterbox: return letterbox(plan, source_width, source_height);
     }
   }
@@ -229,6 +237,18 @@ TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
   return plan;
 }
 
+void add_views(config::TestTimeAugmentation tta, TransformPlan& plan) {
+  if (tta == config::TestTimeAugmentation::scales) plan.views = {{1}, {1.125}, {1.25}};
+  if (tta == config::TestTimeAugmentation::ten_crop) {
+    for (const bool mirrored : {false, true}) {
+      for (const auto& [down, across] : {std::pair{-1, -1}, {-1, 1}, {1, -1}, {1, 1}, {0, 0}}) {
+        plan.views.push_back({1, across, down, mirrored});
+      }
+    }
+  }
+  plan.shape.height *= std::max<int64_t>(1, static_cast<int64_t>(plan.views.size()));
+}
+
 SampleGeometry same_part(const SampleGeometry& drawn, int from_width, int from_height, int width, int height) {
   if (from_width == width && from_height == height) return drawn;
   SampleGeometry same = drawn;
@@ -253,9 +273,10 @@ std::string transform_text(const TransformPlan& plan) {
   return text.empty() ? "none" : text;
 }
 
-SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
-  SampleGeometry geometry = drawn_box(plan, source_width, source_height, rng);
-  geometry.flip = plan.training && plan.hflip > 0 && rng.chance(plan.hflip);
+SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng,
+                             const CropView& view) {
+  SampleGeometry geometry = drawn_box(plan, source_width, source_height, rng, view);
+  geometry.flip = view.mirrored || (plan.training && plan.hflip > 0 && rng.chance(plan.hflip));
   return geometry;
 }
 

@@ -3,6 +3,7 @@
 // Every draw is a pure function of (seed, epoch, sample).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,10 +25,18 @@ struct TargetRule {
   void mirror(float* targets) const;
 };
 
+/// One of several crops of an image in evaluation.
+struct CropView {
+  double scale = 1;          ///< of the resized image that it is cut from
+  int across = 0, down = 0;  ///< -1: at the left or upper end, 0: in the middle, 1: at the other end
+  bool mirrored = false;     ///< the image, before it is cropped
+};
+
 /// The transform of a sample; fixed for a run.
 struct TransformPlan {
   bool training = false;
-  SampleShape shape;  ///< of what comes out
+  SampleShape shape;            ///< of what comes out
+  std::vector<CropView> views;  ///< of which all come out, one below the other; empty: one alone
   config::TrainCrop train_crop = config::TrainCrop::none;
   double scale_min = 0.08, scale_max = 1, ratio_min = 0.75, ratio_max = 4.0 / 3;
   int64_t crop_padding = 0;  ///< pixels
@@ -41,7 +50,8 @@ struct TransformPlan {
   TargetRule target_rule;
   int channels() const { return static_cast<int>(shape.channels); }
   int out_width() const { return static_cast<int>(shape.width); }
-  int out_height() const { return static_cast<int>(shape.height); }
+  /// The height of one view.
+  int out_height() const { return static_cast<int>(shape.height) / std::max(1, static_cast<int>(views.size())); }
 };
 
 /// The geometry drawn for one sample: the region of the source (may reach outside it when padded: such pixels
@@ -59,11 +69,14 @@ struct SampleGeometry {
 TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
                                   const config::ResolvedAugmentOptions& augment, bool training,
                                   const SampleShape& fixed = {});
+/// Makes the views of --tta come out of a plan of evaluation: those of torchvision's TenCrop, or three scales.
+void add_views(config::TestTimeAugmentation tta, TransformPlan& plan);
 /// The whole plan in one line, such as "random-resized crop, mirrored 0.5, noise 0.02"; "none" when nothing
 /// varies.
 std::string transform_text(const TransformPlan& plan);
 /// The order of draws is part of the format of a run: box, then flip.
-SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng);
+SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng,
+                             const CropView& view = {});
 
 /// The draw for an image of from_width x from_height, for the same picture in another size: the same part of it.
 SampleGeometry same_part(const SampleGeometry& drawn, int from_width, int from_height, int width, int height);

@@ -86,7 +86,9 @@ TracedWork traced(int64_t images, torch::Device device, const std::function<void
 TracedWork traced_evaluation(model::ImageModel& model, const Task& task, torch::Device device,
                              const ProbeSettings& settings, int64_t images, int64_t side) {
   model.eval();
-  const data::Batch batch = noise_batch(settings, images, side, device);
+  data::Batch batch = noise_batch(settings, images, side, device);
+  const auto crops = static_cast<size_t>(config::crops_of(settings.tta));
+  if (crops > 1) batch.images = at::cat(std::vector<torch::Tensor>(crops, batch.images), /*dim=*/-2);
   return traced(images, device,
                 [&] { task.predictions(infer(model, batch.images, settings.update.precision, settings.tta)); });
 }

@@ -21,9 +21,18 @@ torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const
   const ActivationArenaScope arena;
   const torch::NoGradGuard no_gradients;
   const AutocastScope autocast(precision);
-  const torch::Tensor outputs = model.forward(images).to(at::kFloat);
-  if (tta == config::TestTimeAugmentation::none) return outputs;
-  return (outputs + model.forward(images.flip(-1)).to(at::kFloat)) / 2;
+  if (tta == config::TestTimeAugmentation::hflip) {
+    const torch::Tensor outputs = model.forward(images).to(at::kFloat);
+    return (outputs + model.forward(images.flip(-1)).to(at::kFloat)) / 2;
+  }
+  const int64_t crops = config::crops_of(tta);
+  if (crops == 1) return model.forward(images).to(at::kFloat);
+  torch::Tensor outputs;
+  for (const torch::Tensor& crop : images.chunk(crops, /*dim=*/-2)) {
+    const torch::Tensor one = model.forward(crop.contiguous(images.suggest_memory_format())).to(at::kFloat);
+    outputs = outputs.defined() ? outputs + one : one;
+  }
+  return outputs / crops;
 }
 
 void predict(model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,

@@ -29,7 +29,8 @@ struct EvalReport {
 };
 
 /// Outputs for one batch, float32 [B, num_outputs], in evaluation mode without gradients. images: [B, ..., H, W]. With
-/// hflip: the mean of those for the images and for the images mirrored along W, computed one after the other.
+/// hflip: the mean of those for the images and for the images mirrored along W, computed one after the other; with
+/// several crops, which lie one below the other in an image: the mean of theirs.
 torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const Precision& precision,
                     config::TestTimeAugmentation tta);
 

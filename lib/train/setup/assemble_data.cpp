@@ -228,7 +228,8 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions&
                                                   std::shared_ptr<const data::Source> source, torch::Device device,
                                                   const engine::RankShare& share, bool is_repeated) {
   data::LoaderSettings settings = ordered_settings(options, *source, options.loader.val_batch_size, share);
-  const data::TransformPlan plan = transform_plan(options, *source, /*training=*/false);
+  data::TransformPlan plan = transform_plan(options, *source, /*training=*/false);
+  data::add_views(options.train.tta, plan);
   data::FeedSettings feed = feed_settings(options, device);
   if (is_repeated) feed.resident = resident_pixels(options, *source, plan, device);
   settings.stored = layout_of(feed);

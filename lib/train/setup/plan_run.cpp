@@ -61,7 +61,8 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   inputs.prefetch_factor = options.loader.prefetch_factor;
   inputs.train_images = train.size();
   inputs.val_images = parts.datasets.val->size();
-  inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + train.num_targets() * int64_t{sizeof(float)};
+  inputs.pixel_bytes = config::crops_of(options.train.tta) * shape.bytes() + int64_t{sizeof(int64_t)} +
+                       train.num_targets() * int64_t{sizeof(float)};
   if (options.loader.feed == config::FeedKind::resident) {
     const int64_t border = 2 * options.augment.crop_padding;
     const int64_t padded = (shape.height + border) * (shape.width + border);

@@ -87,6 +87,14 @@ TEST(CheckTest, NearlyBrokenRulesHold) {
             "");
 }
 
+TEST(CheckTest, CropsAreCutFromTheResizedImage) {
+  for (const char* const tta : {"ten-crop", "scales"}) {
+    EXPECT_EQ(machine_failure({"--tta", tta}).message, "");
+    EXPECT_EQ(machine_failure({"--tta", tta, "--eval-crop", "none"}).message,
+              "tta ten-crop and scales cut parts out of the resized image: set eval-crop center, or tta hflip");
+  }
+}
+
 TEST(CheckTest, MirrorImagesAreForTasksWhoseTargetsTheyShare) {
   for (const char* const task : {"multiclass", "binary", "multilabel"}) {
     EXPECT_EQ(machine_failure({"--task", task, "--tta", "hflip"}).message, "") << task;
@@ -94,7 +102,7 @@ TEST(CheckTest, MirrorImagesAreForTasksWhoseTargetsTheyShare) {
   for (const std::string task : {"regression", "head-pose"}) {
     const Failure failure = machine_failure({"--task", task, "--tta", "hflip"});
     EXPECT_EQ(failure.kind, core::ErrorKind::config) << task;
-    EXPECT_EQ(failure.message, "tta hflip averages over mirror images, but the numbers that task " + task +
+    EXPECT_EQ(failure.message, "tta averages over mirror images or crops, but the numbers that task " + task +
                                    " learns may be others for them: set tta none");
     EXPECT_EQ(machine_failure({"--task", task, "--tta", "none"}).message, "") << task;
   }

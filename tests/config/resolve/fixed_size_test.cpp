@@ -68,7 +68,7 @@ TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {
   });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
   for (const char* const part :
-       {"\n  hflip is for images", "tta hflip is for images", "color-jitter is for images",
+       {"\n  hflip is for images", "tta is for images", "color-jitter is for images",
         "img-size is 32, but samples of HDF5 and multi-band files are not resized; they are 64 x 80",
         "in-chans is 3, but the samples have 1"}) {
     EXPECT_NE(failure.message.find(part), std::string::npos) << part << "\n" << failure.message;

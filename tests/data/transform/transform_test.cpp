@@ -88,6 +88,48 @@ TEST(TransformTest, CentreCropResizesTheShortSideAndRoundsLikeTorchvision) {
   EXPECT_EQ(tall.crop_top, 80);
 }
 
+TEST(TransformTest, TenCropsAreThoseOfTorchvision) {
+  constexpr int kWidth = 9, kHeight = 7, kSide = 4;
+  const Bytes pixels = pattern_pixels(kWidth, kHeight, 3);
+  TransformPlan plan = evaluation_plan(config::EvalCrop::center, kSide, static_cast<double>(kSide) / kHeight);
+  add_views(config::TestTimeAugmentation::ten_crop, plan);
+  ASSERT_EQ(plan.views.size(), 10u);
+  EXPECT_EQ(plan.shape.height, 10 * kSide);
+  EXPECT_EQ(plan.out_height(), kSide);
+  // TenCrop(4): upper left, upper right, lower left, lower right, centre (round half to even); again of the mirrored.
+  const std::pair<int, int> corners[] = {{0, 0}, {0, 5}, {3, 0}, {3, 5}, {2, 2}};  // top, left
+  TransformScratch scratch;
+  for (size_t v = 0; v < 10; ++v) {
+    const auto [top, left] = corners[v % 5];
+    core::Rng rng(0, core::RngPurpose::augment, 0, 0);
+    Bytes row(kSide * kSide * 3), wanted;
+    transform_into(pixels.data(), kHeight, kWidth, plan, draw_geometry(plan, kWidth, kHeight, rng, plan.views[v]),
+                   scratch, row.data());
+    for (int y = top; y < top + kSide; ++y) {
+      for (int x = left; x < left + kSide; ++x) {
+        const int from = v < 5 ? x : kWidth - 1 - x;
+        const auto pixel = pixels.begin() + (y * kWidth + from) * 3;
+        wanted.insert(wanted.end(), pixel, pixel + 3);
+      }
+    }
+    EXPECT_EQ(row, wanted) << v;
+  }
+}
+
+TEST(TransformTest, ScalesCutTheMiddleOutOfLargerImages) {
+  TransformPlan plan = evaluation_plan(config::EvalCrop::center, 224, 0.875);
+  add_views(config::TestTimeAugmentation::scales, plan);
+  std::vector<int> widths, lefts;
+  for (const CropView& view : plan.views) {
+    core::Rng rng(0, core::RngPurpose::augment, 0, 0);
+    const SampleGeometry geometry = draw_geometry(plan, 500, 375, rng, view);
+    widths.push_back(geometry.resize_width);
+    lefts.push_back(geometry.crop_left);
+  }
+  EXPECT_EQ(widths, (std::vector<int>{341, 384, 426}));  // short sides 256, 288, 320
+  EXPECT_EQ(lefts, (std::vector<int>{58, 80, 101}));
+}
+
 TEST(TransformTest, ACentreCropThatIsNotSquareIsThatOfTimm) {
   core::Rng rng(0, core::RngPurpose::augment, 0, 0);
   TransformPlan plan = evaluation_plan(config::EvalCrop::center, 0, 0.875);

@@ -40,6 +40,17 @@ TEST(InferTest, HflipGivesTheMeanOfTheOutputsForImagesAndMirrorImages) {
   }
 }
 
+TEST(InferTest, SeveralCropsGiveTheMeanOfTheirOutputs) {
+  for (const auto& [tta, crops] : {std::pair{TestTimeAugmentation::ten_crop, 10}, {TestTimeAugmentation::scales, 3}}) {
+    const torch::Tensor images = at::randn({2, 3, crops * 4, 5});
+    ColumnModel model;
+    const torch::Tensor outputs = infer(model, images, Precision(), tta);
+    EXPECT_TRUE(at::allclose(outputs, images.flatten(1, -2).sum(1) / crops, 1e-5, 1e-6)) << outputs;
+    ASSERT_EQ(model.seen.size(), static_cast<size_t>(crops));
+    EXPECT_TRUE(at::equal(model.seen.back(), images.narrow(2, (crops - 1) * 4, 4)));
+  }
+}
+
 TEST(InferTest, WithoutAugmentationOutputsAreThoseOfOnePass) {
   const torch::Tensor images = at::randn({2, 3, 4, 5});
   ColumnModel model;
