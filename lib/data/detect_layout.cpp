@@ -101,13 +101,14 @@ void check_data_dir(const config::DataOptions& options) {
 std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
   const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
   if (!has_train && has_class_folders(options) && !has_no_val_split(options)) {
+    std::string found = found_text(options.data_dir) + lists_text(options);
+    if (!found.empty()) found.insert(0, "\n").pop_back();  // its last line end
     throw layout_error(core::ErrorKind::no_input,
-                       core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
-                                    core::printable(options.train_split)),
+                       core::format("{} has folders, but none is called '{}'{}", core::printable(options.data_dir),
+                                    core::printable(options.train_split), found),
                        options,
-                       found_text(options.data_dir) + lists_text(options) +
-                           "if they are class folders, add --val-fraction 0.1 (or --val-split none, to train on all); "
-                           "if one of them is the training split, name it with --train-split");
+                       "if they are class folders, add --val-fraction 0.1 (or --val-split none, to train on all); if "
+                       "one of them is the training split, name it with --train-split");
   }
   if (has_train && !has_videos && folders_in(options.data_dir + "/" + options.train_split).empty()) {
     throw layout_error(core::ErrorKind::data,

@@ -303,8 +303,7 @@ TEST(OpenDatasetsTest, ClassFoldersAloneServeWithAHeldOutPart) {
   config::DataOptions options = options_for(folder);
   const core::Error error = error_of([&] { open_datasets(options); });
   const std::string message = error.what();
-  EXPECT_EQ(message.rfind(folder.path() + " has folders, but none is called 'train'\nexpected below", 0), 0u)
-      << message;
+  EXPECT_EQ(message.rfind(folder.path() + " has folders, but none is called 'train'\n", 0), 0u) << message;
   EXPECT_EQ(error.hint().rfind("if they are class folders, add --val-fraction 0.1", 0), 0u) << "the step ends it";
   options.val_fraction = 0.25;
   const Datasets datasets = open_datasets(options);
