@@ -59,8 +59,8 @@ struct ChosenCommand {
   std::vector<std::string> words;    ///< behind its name
   std::string mistake = "";          ///< what is wrong with the first word: it was not the name; to be reported
 };
-/// Names of older programs throw Error{usage} with the new one, no word at all one with the first steps. A word that is not a name is taken for the command that
-/// was probably meant; one that is none for a word of training.
+/// Names of older programs throw Error{usage} with the new one, no word at all one with the first steps. A word that is
+/// not a name is taken for the command that was probably meant; one that is none for a word of training.
 ChosenCommand choose_command(const std::vector<Command>& commands, int argc, const char* const* argv);
 
 }  // namespace stoker::train
