@@ -28,7 +28,7 @@ size_t numbers_at(const std::vector<std::string>& words, size_t begin) {
   return end - begin;
 }
 
-std::string joined(const std::vector<std::string>& words, size_t begin, size_t count) {
+std::string comma_joined(const std::vector<std::string>& words, size_t begin, size_t count) {
   std::string text = words[begin];
   for (size_t i = begin + 1; i < begin + count; ++i) text += "," + words[i];
   return text;
@@ -111,7 +111,7 @@ size_t CorrectedWords::keep_value(const std::vector<std::string>& words, size_t 
     keep(next);
     return 1;
   }
-  const std::string text = joined(words, begin, count);
+  const std::string text = comma_joined(words, begin, count);
   is_corrected_ = true;
   problems_.push_back(target.written + ": values have commas between them; write " + target.written + " " + text);
   keep(text);
@@ -143,7 +143,7 @@ size_t CorrectedWords::correct_flag(const std::vector<std::string>& words, size_
     behind = next.empty() || next[0] != '-' ? std::max<size_t>(1, numbers_at(words, at + 1)) : 0;
   }
   const std::string text = equals < word.size() ? word.substr(equals + 1)
-                           : behind > 0         ? joined(words, at + 1, behind)
+                           : behind > 0         ? comma_joined(words, at + 1, behind)
                                                 : "true";
   const std::string place = syntax_.arguments.empty() ? "" : syntax_.arguments.front().name;
   if (place.rfind("RUN", 0) == 0 && text != "true" && names_run(name)) {
