@@ -26,8 +26,16 @@ constexpr size_t kMaxNamed = 5;
 
 /// Whether data_dir is a list of images instead of a folder.
 bool is_list_file(const config::DataOptions& options) {
-  const bool may_be = options.dataset == config::DatasetType::automatic || options.dataset == config::DatasetType::csv;
+  const bool may_be = options.dataset == config::DatasetType::automatic ||
+                      options.dataset == config::DatasetType::csv || options.dataset == config::DatasetType::clips;
   return may_be && has_list_name(options.data_dir) && !is_directory(options.data_dir);
+}
+
+/// A list instead of class folders.
+bool is_list_of_videos(const config::DataOptions& options) {
+  if (is_list_file(options)) return true;
+  return !is_directory(options.data_dir + "/" + options.train_split) &&
+         !list_of_split(options.data_dir, options.train_split).empty();
 }
 
 bool is_numpy_file(const config::DataOptions& options) {
@@ -331,7 +339,9 @@ std::string expected_data_tree(const config::DataOptions& options) {
       "  NumPy:  x_{0}.npy, y_{0}.npy and x_val.npy, y_val.npy, or one .npz file with such arrays\n"
       "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM)\n"
       "  CSV:    {0}.csv and val.csv with the columns path,label{1}, or one .csv file (.tsv, .txt)\n"
-      "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
+      "  clips:  {0}/<class>/<video>.mp4 (.avi, .mkv, .webm) or {0}/<class>/<video>/frame_0001.jpg and the same for "
+      "val\n"
+      "          (other names of frames: --dataset clips)\n"
       "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them\n"
       "  HDF5:   {0}.h5 and val.h5, or of each several ({0}-*.h5, {0}/*.h5), or one .h5 with the groups\n"
       "          {0} and val; in each a data set x, data, images, inputs, spectrograms or\n"
@@ -360,7 +370,9 @@ std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
     case Type::numpy: return as(Type::numpy, make_numpy_layout(options));
     case Type::csv: return as(Type::csv, csv_layout(options));
     case Type::folder: return as(Type::folder, folder_layout(options, /*has_videos=*/false));
-    case Type::clips: return as(Type::clips, folder_layout(options, /*has_videos=*/true));
+    case Type::clips:
+      if (is_list_of_videos(options)) return as(Type::csv, csv_layout(options));
+      return as(Type::clips, folder_layout(options, /*has_videos=*/true));
     case Type::shards: return as(Type::shards, make_shard_layout(options));
     case Type::biwi:
     case Type::w300lp: return as(options.dataset, make_pose_layout(options));

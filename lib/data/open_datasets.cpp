@@ -39,9 +39,10 @@ void require_what_task_learns(const Source& source, const config::DataOptions& o
 
 void refuse_videos(const Source& source, const config::DataOptions& options) {
   if (!holds_videos(source)) return;
-  throw core::Error(core::ErrorKind::config,
-                    core::format("shards hold single images, but {} holds videos", core::printable(options.data_dir)),
-                    "train on the folders of frames; --dataset folder packs every frame as an image of its own");
+  throw core::Error(
+      core::ErrorKind::config,
+      core::format("shards hold single images, but {} holds videos", core::printable(options.data_dir)),
+      "train on the videos themselves; of folders of frames --dataset folder packs every frame as an image of its own");
 }
 
 void refuse_numbers(const Source& source, const config::DataOptions& options) {

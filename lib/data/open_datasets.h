@@ -56,13 +56,13 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
 
 /// Loose images of a folder (recursively) or one file, without labels, for prediction. Throws core::Error{no_input}.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks,
-                                                const config::SoundOptions& sound = {});
+                                                const config::DataOptions& options = {});
 /// Several of them, each of which may be a pattern of glob(3) where no file is called so. Names are paths as given.
 std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks,
-                                                const config::SoundOptions& sound = {});
+                                                const config::DataOptions& options = {});
 
-/// Loose videos for prediction: each folder with images is one, whose frames are chosen by `options`. Throws
-/// core::Error{no_input}.
+/// Loose videos for prediction: a video file, or a folder, where each file or each folder with images is one. Frames
+/// are chosen by `options`. Throws core::Error{no_input}.
 std::shared_ptr<const Source> open_loose_videos(const std::string& path, const config::DataOptions& options);
 
 }  // namespace stoker::data

@@ -23,6 +23,10 @@ std::vector<int64_t> run_ends(const Source& source) {
 
 bool holds_videos(const Source& source) { return source.frames() != nullptr; }
 
+bool decodes_videos(const Source& source) {
+  return holds_videos(source) && source.size() > 0 && source.frames()->frame_bytes(0, 0) < 0;
+}
+
 SampleNoun sample_noun(const Source& source) {
   const SampleShape shape = source.fixed_shape();
   if (shape.images() > 1) return {"a clip", "clips"};
@@ -32,7 +36,8 @@ SampleNoun sample_noun(const Source& source) {
 bool holds_pixels(const Source& source) {
   std::vector<uint8_t> buffer;
   SampleContent content;
-  return source.size() > 0 && read_head(source, 0, 1, buffer, content).empty() && content.is_pixels();
+  return source.size() > 0 && !holds_videos(source) && read_head(source, 0, 1, buffer, content).empty() &&
+         content.is_pixels();
 }
 
 ForwardingSource::ForwardingSource(std::shared_ptr<const Source> behind) : behind_(std::move(behind)) {

@@ -133,7 +133,7 @@ class FrameSource {
   /// As Source::read(), of one frame. Source::read() gives frame 0.
   virtual std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>& buffer,
                                  SampleContent& content) const = 0;
-  /// As StoredSamples::stored_bytes(), of one frame.
+  /// As StoredSamples::stored_bytes(), of one frame; -1 as well where frames are parts of a video file.
   virtual int64_t frame_bytes(int64_t index, int64_t frame) const = 0;
 
  protected:
@@ -226,13 +226,15 @@ std::string read_head(const Source& source, int64_t index, int64_t bytes, std::v
 std::vector<int64_t> run_ends(const Source& source);
 /// Whether samples are taken from videos, one frame or several.
 bool holds_videos(const Source& source);
+/// Whether frames are parts of video files, which a decoder goes through.
+bool decodes_videos(const Source& source);
 /// The noun for its samples: images, clips of videos, or samples, where these are not pictures.
 struct SampleNoun {
   const char* one;      ///< "an image"
   const char* several;  ///< "images"
 };
 SampleNoun sample_noun(const Source& source);
-/// Whether samples come as pixels, so that there is nothing to decode: judged by the first.
+/// Whether samples come as pixels, so that there is nothing to decode: judged by the first. False for videos.
 bool holds_pixels(const Source& source);
 
 // The base of sources that read samples themselves, and of lists of the frames of another source, whose samples are not

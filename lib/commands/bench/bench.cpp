@@ -28,7 +28,7 @@ std::shared_ptr<const data::Source> bench_source(const config::DataOptions& opti
     return data::open_split(options, options.train_split);
   } catch (const core::Error& error) {
     if (error.kind() != core::ErrorKind::no_input || options.dataset != config::DatasetType::automatic) throw;
-    auto source = data::open_loose_images(options.data_dir, options.follow_symlinks, options.sound);
+    auto source = data::open_loose_images(options.data_dir, options.follow_symlinks, options);
     core::log_info("no split '{}' in {}: all {} images below it, without labels", core::printable(options.train_split),
                    core::printable(options.data_dir), source->size());
     return source;

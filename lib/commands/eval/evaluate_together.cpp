@@ -126,14 +126,15 @@ std::shared_ptr<const data::Source> open_inputs(const std::vector<std::string>& 
     options.dataset = config::DatasetType::shards;
     return data::open_labelled(options, folder.empty() ? "." : folder.string(), shard_split(first), trained);
   }
-  if (options.dataset != config::DatasetType::clips) {
+  const bool are_videos = paths.size() > 1 && std::all_of(paths.begin(), paths.end(), data::has_video_name);
+  if (options.dataset != config::DatasetType::clips || are_videos) {
     return paths.size() == 1 && data::is_directory(first)
-               ? data::open_loose_images(first, options.follow_symlinks, options.sound)
-               : data::open_loose_images(paths, options.follow_symlinks, options.sound);
+               ? data::open_loose_images(first, options.follow_symlinks, options)
+               : data::open_loose_images(paths, options.follow_symlinks, options);
   }
   if (paths.size() == 1) return data::open_loose_videos(first, options);
   throw Error(ErrorKind::usage, "the network takes clips: several inputs cannot be predicted at once",
-              "give a folder of frames, or a folder of such folders");
+              "give several video files, a folder of frames, or a folder of such folders");
 }
 
 }  // namespace stoker::train

@@ -78,7 +78,7 @@ void choose_target_scale(Draft& draft, const DataFacts& data) {
 /// Recorded, because prediction must open samples of the same kind.
 void note_recognised_clips(Draft& draft, const DataFacts& data) {
   if (!data.has_videos || draft.options().data.dataset != DatasetType::automatic) return;
-  draft.replace(draft.options().data.dataset, "clips", "folders of frames in class folders");
+  draft.replace(draft.options().data.dataset, "clips", "the data are videos");
 }
 
 /// Values that depend on the training split are in the configuration of every run; without it there is nothing to take.

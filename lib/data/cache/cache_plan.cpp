@@ -199,6 +199,7 @@ CachePlan plan_cache(const std::shared_ptr<const Source>& source, const CacheSet
   if (settings.tier == CacheTier::none) return no_cache("requested");
   if (source->fixed_shape().height > 0) return no_cache("nothing is decoded: the page cache of the system serves");
   if (holds_pixels(*source)) return no_cache("the data is in memory as pixels already");
+  if (decodes_videos(*source)) return no_cache("frames of video files are decoded as they are needed");
   const std::shared_ptr<const Source> images = holds_videos(*source) ? make_frame_list(source) : source;
   CachePlan plan = settings.tier ? held_as_asked(*images, settings) : best_that_fits(*images, settings);
   plan.samples = images->size();

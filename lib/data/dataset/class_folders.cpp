@@ -8,6 +8,7 @@
 #include "core/format.h"
 #include "data/dataset/file_source.h"
 #include "data/dataset/split_list.h"
+#include "data/dataset/video_files.h"
 #include "data/dataset/video_list.h"
 
 namespace stoker::data {
@@ -137,7 +138,8 @@ void ClassFolders::on_empty_class(const std::string& folder, bool is_train, int6
       core::format("class folder {} has 0 {} ({} found in the classes before it)", core::printable(folder),
                    samples_noun(), core::count_text(samples_before)),
       data::found_text(folder, /*is_class=*/true) +
-          "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or sounds, or remove the folder" + left_out);
+          "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000), sounds or videos, or remove the folder" +
+          left_out);
 }
 
 // <data_dir>/<split>/<class>/**/<image>: the folder's name is the class.
@@ -159,7 +161,7 @@ class ImageScan : public ClassFolderScan {
     };
     walker.visit_files(
         folder_, class_name, [&](const std::string& path, const FileStamp& stamp) { add(images_, path, stamp); },
-        [&](const std::string& path, const FileStamp& stamp) { add(sounds_, path, stamp); });
+        [&](const std::string& path, const FileStamp& stamp) { add(sounds_, path, stamp); }, /*videos=*/nullptr);
     if (below.size() < 2 || below.size() > kMostBelow) has_direct_ = true;
     below_.push_back(std::move(below));
   }
@@ -186,7 +188,7 @@ class ImageScan : public ClassFolderScan {
     const char* const left_out = are_sounds ? "skipped images beside sounds" : "skipped files that are not images";
     for (int64_t i = 0; i < others.size(); ++i) notes.count(left_out, others.path(i));
     files.stage(options_.stage_dir, notes);
-    return make_file_source(std::move(files), class_names, options_.sound);
+    return make_file_source(std::move(files), class_names, options_);
   }
 
  private:
@@ -241,24 +243,25 @@ std::string tree_of_clips(const std::string& split) {
       "  <data-dir>/val/real/video_0003/frame_0001.jpg\n"
       "or each frame in high and in low quality, in two folders of every video:\n"
       "  <data-dir>/{0}/real/video_0001/hq/frame_0001.jpg\n"
-      "  <data-dir>/{0}/real/video_0001/lq/frame_0001.jpg",
+      "  <data-dir>/{0}/real/video_0001/lq/frame_0001.jpg\n"
+      "or video files: <data-dir>/{0}/real/video_0001.mp4, in pairs video_0001/hq.mp4 and video_0001/lq.mp4",
       core::printable(split));
 }
 
 class VideoScan : public ClassFolderScan {
  public:
   VideoScan(const std::string& folder, const config::DataOptions& options)
-      : folder_(folder), options_(options), videos_(folder, options) {}
+      : folder_(folder), options_(options), videos_(folder, options), files_(folder, options) {}
 
   void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) override {
-    const int64_t before = videos_.size();
+    const int64_t before = samples();
     loose_images_.clear();
     VideoFrames video;
     const auto end_video = [&] {
       if (!video.is_empty()) videos_.add(std::move(video), label);
       video = {};
     };
-    walker.visit_images(folder_, class_name, [&](const std::string& path, const FileStamp& stamp) {
+    const auto add_frame = [&](const std::string& path, const FileStamp& stamp) {
       const size_t first = path.find('/', class_name.size() + 1), last = path.find_last_of('/');
       if (first == std::string::npos) return loose_images_.push_back(path);
       FramePlace place{path.substr(0, last), &VideoFrames::plain};
@@ -267,19 +270,26 @@ class VideoScan : public ClassFolderScan {
       if (place.video != video.folder) end_video();
       video.folder = place.video;
       (video.*place.frames).push_back({path, stamp});
-    });
+    };
+    const auto add_file = [&](const std::string& path, const FileStamp& stamp) { files_.add(path, label, stamp); };
+    walker.visit_files(folder_, class_name, add_frame, nullptr, add_file);
     end_video();
-    if (videos_.size() == before && !loose_images_.empty()) refuse_loose_images(class_name);
+    if (samples() == before && !loose_images_.empty()) refuse_loose_images(class_name);
     all_loose_images_.insert(all_loose_images_.end(), loose_images_.begin(), loose_images_.end());
   }
 
-  int64_t samples() const override { return videos_.size(); }
+  int64_t samples() const override { return videos_.size() + files_.size(); }
 
   std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) override {
+    if (videos_.size() > 0 && files_.size() > 0) {
+      throw core::Error(core::ErrorKind::data,
+                        core::format("{} holds both video files and folders of frames", core::printable(folder_)),
+                        "keep one of both: they would be different videos of one data set, or the same ones twice");
+    }
     for (const std::string& path : all_loose_images_) {
       notes.count("skipped images beside the folders of videos", folder_ + "/" + path);
     }
-    return videos_.source(class_names, notes);
+    return files_.size() > 0 ? files_.source(class_names, notes) : videos_.source(class_names, notes);
   }
 
  private:
@@ -290,16 +300,17 @@ class VideoScan : public ClassFolderScan {
         tree_of_clips(options_.train_split));
   }
   [[noreturn]] void refuse_loose_images(const std::string& class_name) const {
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("class folder {}/{} holds {} images, but no folders of frames", core::printable(folder_),
-                     core::printable(class_name), core::count_text(static_cast<int64_t>(loose_images_.size()))),
-        tree_of_clips(options_.train_split) + "\nor learn from single images with --dataset folder");
+    throw core::Error(core::ErrorKind::data,
+                      core::format("class folder {}/{} holds {} images, but neither videos nor folders of frames",
+                                   core::printable(folder_), core::printable(class_name),
+                                   core::count_text(static_cast<int64_t>(loose_images_.size()))),
+                      tree_of_clips(options_.train_split) + "\nor learn from single images with --dataset folder");
   }
 
   const std::string folder_;
   const config::DataOptions options_;
-  VideoList videos_;
+  VideoList videos_;  ///< folders of frames
+  VideoFiles files_;
   std::vector<std::string> loose_images_, all_loose_images_;  ///< of the class at hand, of those before
 };
 
@@ -329,11 +340,15 @@ bool looks_like_clips(const config::DataOptions& options) {
   const std::string split = options.data_dir + "/" + options.train_split;
   const std::string folder = is_directory(split) ? folder_of_classes(split) : options.data_dir;
   const std::vector<std::string> classes = walker.folders_in(folder);
-  if (classes.empty() || !image_names_in(folder + "/" + classes[0]).empty()) return false;
+  if (classes.empty()) return false;
+  const size_t images = image_names_in(folder + "/" + classes[0]).size();
+  if (video_names_in(folder + "/" + classes[0]).size() > images) return true;
+  if (images > 0) return false;
   const std::vector<std::string> videos = walker.folders_in(folder + "/" + classes[0]);
   if (videos.empty()) return false;
   const std::string video = folder + "/" + classes[0] + "/" + videos[0];
   const std::vector<std::string> frames = image_names_in(video);
+  if (video_names_in(video).size() > frames.size()) return true;
   if (frames.empty() && is_directory(video + "/hq") && is_directory(video + "/lq")) return true;
   return !frames.empty() && std::all_of(frames.begin(), frames.end(), [](const std::string& name) {
     return name.compare(0, sizeof(kFrameName) - 1, kFrameName) == 0;

@@ -134,7 +134,7 @@ class CsvLayout : public Layout {
       if (!note.empty()) notes.push_back(split + ": " + note);
     }
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
-    return make_file_source(std::move(files), class_names, options_.sound);
+    return make_file_source(std::move(files), class_names, options_);
   }
 
   ColumnValues column(const std::string& split, const std::string& name) const override {

@@ -56,7 +56,7 @@ std::string list_of_split(const std::string& data_dir, const std::string& split)
   std::string inside;
   bool has_images = false;
   for (const std::string& name : names_in(stem)) {
-    has_images = has_images || has_image_name(name) || has_sound_name(name);
+    has_images = has_images || has_sample_name(name);
     const std::string end = core::lower_case(name);
     if (!core::ends_with(end, ".csv") && !core::ends_with(end, ".tsv")) continue;
     if (!inside.empty()) return "";
@@ -182,7 +182,7 @@ size_t CsvManifest::field_with_image(const std::vector<std::string>& row) {
     return stamp.size >= 0;
   };
   for (size_t i = 0; i < row.size(); ++i) {
-    if ((has_image_name(row[i]) || has_sound_name(row[i])) && is_there(i)) return i;
+    if (has_sample_name(row[i]) && is_there(i)) return i;
   }
   for (const char* const name : kPathNames) {
     const size_t i = find_column(name);

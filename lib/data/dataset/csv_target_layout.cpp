@@ -187,7 +187,7 @@ class CsvTargetLayout : public Layout {
       if (!note.empty()) notes.push_back(split + ": " + note);
     }
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
-    return make_target_source(std::move(files), names, options_.sound);
+    return make_target_source(std::move(files), names, options_);
   }
 
   ColumnValues column(const std::string& split, const std::string& name) const override {

@@ -12,6 +12,7 @@
 #include "core/hash.h"
 #include "data/bands/band_source.h"
 #include "data/source.h"
+#include "data/video/video_source.h"
 
 namespace stoker::data {
 namespace {
@@ -143,21 +144,39 @@ SoundPlace FileList::place(int64_t index) const {
 
 namespace {
 
-/// Images, samples of many bands, or sounds, by what most are called.
+std::shared_ptr<const Source> as_videos(const std::shared_ptr<const FileSource>& files,
+                                        const config::DataOptions& options, int64_t views) {
+  const auto place_of = [files](int64_t index) {
+    SoundPlace place = files->place(index);
+    return VideoPlace{std::move(place.path), std::move(place.copy), place.stamp};
+  };
+  return make_video_source(files, place_of, options, views);
+}
+
+/// Images, samples of many bands, sounds or videos, by what most are called.
 std::shared_ptr<const Source> as_samples(FileList list, std::vector<std::string> class_names,
-                                         std::vector<std::string> target_names, const config::SoundOptions& sound) {
-  const bool sounds = are_sounds(list.size(), [&](int64_t i) { return list.relative_path(i); });
+                                         std::vector<std::string> target_names, const config::DataOptions& options) {
+  const auto name = [&](int64_t i) { return list.relative_path(i); };
+  const bool sounds = are_sounds(list.size(), name), videos = are_videos(list.size(), name);
   auto files = std::make_shared<const FileSource>(std::move(list), std::move(class_names), std::move(target_names));
+  if (videos) return as_videos(files, options, /*views=*/1);
   if (!sounds) return as_bands(std::move(files));
   return make_sound_source(
-      files, [files](int64_t index) { return files->place(index); }, sound);
+      files, [files](int64_t index) { return files->place(index); }, options.sound);
 }
 
 }  // namespace
 
 std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names,
-                                               const config::SoundOptions& sound) {
-  return as_samples(std::move(files), std::move(class_names), {}, sound);
+                                               const config::DataOptions& options) {
+  return as_samples(std::move(files), std::move(class_names), {}, options);
+}
+
+std::shared_ptr<const Source> make_videos_of_files(FileList files, std::vector<std::string> class_names,
+                                                   const config::DataOptions& options, int64_t views) {
+  return as_videos(
+      std::make_shared<const FileSource>(std::move(files), std::move(class_names), std::vector<std::string>()), options,
+      views);
 }
 
 std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std::string> class_names) {
@@ -165,8 +184,8 @@ std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std:
 }
 
 std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names,
-                                                 const config::SoundOptions& sound) {
-  return as_samples(std::move(files), {}, std::move(target_names), sound);
+                                                 const config::DataOptions& options) {
+  return as_samples(std::move(files), {}, std::move(target_names), options);
 }
 
 namespace {

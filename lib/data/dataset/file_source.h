@@ -55,7 +55,7 @@ class FileList {
   void stage(const std::string& stage_dir, ScanNotes& notes);
   /// As read_sample_file() of the file `index`, or of its copy.
   std::string read(int64_t index, int64_t max_bytes, std::vector<uint8_t>& buffer) const;
-  /// Where its sound lies, and in which copy.
+  /// Where it lies, and in which copy.
   SoundPlace place(int64_t index) const;
   int64_t memory_bytes() const {
     return static_cast<int64_t>(paths_.capacity() + entries_.capacity() * sizeof(Entry) +
@@ -84,14 +84,17 @@ class FileList {
 /// One spelling of each path, and the part of it.
 std::string key_of(const FileList& files, int64_t index);
 
-/// Images with a class each, samples of many bands (bands/band_source.h), or sounds where most are called so.
+/// Images with a class each, samples of many bands (bands/band_source.h), or sounds or videos where most are called so.
 std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names,
-                                               const config::SoundOptions& sound = {});
+                                               const config::DataOptions& options = {});
+/// Videos with a class each; with two `views` pairs of neighbours (video/video_source.h).
+std::shared_ptr<const Source> make_videos_of_files(FileList files, std::vector<std::string> class_names,
+                                                   const config::DataOptions& options, int64_t views);
 /// Frames of videos with the class of their video each.
 std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std::string> class_names);
 /// The same with numbers to learn: one name per target of the list.
 std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names,
-                                                 const config::SoundOptions& sound = {});
+                                                 const config::DataOptions& options = {});
 
 // A part of another source, and the split of a source in two by a hash of the names.
 

@@ -25,6 +25,7 @@ constexpr char kAsFiles[] = "write its images as files of class folders, or as t
 constexpr char kFrames[] =
     "train reads frames, a folder per video: for v in {1}; do mkdir -p \"${v%.*}\"; ffmpeg -i \"$v\" "
     "\"${v%.*}/frame_%04d.jpg\"; done";
+constexpr char kVideos[] = "videos are learned from a folder per class (CLASS/*.mp4), or from a list of them";
 constexpr char kCameraRaw[] = "convert them to TIFF: dcraw_emu -T {1}";
 constexpr char kSounds[] = "sounds are learned from a folder per class (CLASS/*.wav), or from a list of them";
 // Attributes are -1 and 1, and a second list has the splits. Lists of the archive begin with their length, those of
@@ -84,12 +85,12 @@ constexpr std::array kKinds = {
     FoundKind{".mdb", "LMDB database", kAsFiles},
     FoundKind{".rec", "RecordIO file", kAsFiles},
     FoundKind{".beton", "FFCV file", "give the data set that it was made of"},
-    FoundKind{".mp4", "video", kFrames},
-    FoundKind{".avi", "video", kFrames},
-    FoundKind{".mov", "video", kFrames},
-    FoundKind{".mkv", "video", kFrames},
-    FoundKind{".webm", "video", kFrames},
-    FoundKind{".m4v", "video", kFrames},
+    FoundKind{".mp4", "video", kVideos},
+    FoundKind{".avi", "video", kVideos},
+    FoundKind{".mov", "video", kVideos},
+    FoundKind{".mkv", "video", kVideos},
+    FoundKind{".webm", "video", kVideos},
+    FoundKind{".m4v", "video", kVideos},
     FoundKind{".mpg", "video", kFrames},
     FoundKind{".mpeg", "video", kFrames},
     FoundKind{".wmv", "video", kFrames},

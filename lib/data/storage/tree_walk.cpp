@@ -26,6 +26,7 @@ namespace {
 constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "bmp", "dib", "webp", "tif", "tiff",
                                          "gif", "pbm",  "pgm", "ppm",  "pnm", "pam", "jp2", "j2k",  "jpc", "jpx"};
 constexpr std::array kSoundExtensions = {"wav", "flac", "ogg", "mp3"};
+constexpr std::array kVideoExtensions = {"mp4", "m4v", "mov", "avi", "mkv", "webm"};
 // Files that lie beside images and are none. Anything else is taken for an image: its content decides.
 constexpr std::array kOtherExtensions = {
     "txt",  "json", "jsonl", "csv",  "tsv", "xml", "yaml", "yml", "md",  "html", "htm",    "pdf", "py",
@@ -133,6 +134,12 @@ bool has_image_name(const std::string& name) { return is_one_of(lower_extension(
 
 bool has_sound_name(const std::string& name) { return is_one_of(lower_extension(name), kSoundExtensions); }
 
+bool has_video_name(const std::string& name) { return is_one_of(lower_extension(name), kVideoExtensions); }
+
+bool has_sample_name(const std::string& name) {
+  return has_image_name(name) || has_sound_name(name) || has_video_name(name);
+}
+
 std::vector<std::string> image_names_in(const std::string& directory) {
   std::vector<std::string> names;
   for (std::string& name : sorted_names(directory)) {
@@ -188,6 +195,11 @@ void TreeWalker::claim_with_ancestors(const std::string& directory) {
   for (std::string path = real.get(); !path.empty(); path.resize(path.find_last_of('/'))) claim(path);
 }
 
+const TreeWalker::FileVisitor* TreeWalker::Visitors::of_name(const std::string& name) const {
+  const FileVisitor& visitor = has_sound_name(name) ? sounds : videos;
+  return visitor && (has_sound_name(name) || has_video_name(name)) ? &visitor : nullptr;
+}
+
 void TreeWalker::visit_folder(const std::string& directory, const std::string& relative, const Visitors& visitors) {
   const std::string folder = joined(directory, relative);
   for (const std::string& name : sorted_names(folder)) {
@@ -214,7 +226,7 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
         throw core::errno_error(errno, "look at", core::printable(path), core::ErrorKind::io);
       notes_.count("symbolic links that lead nowhere", path);
       if (has_image_name(relative)) visitors.images(relative, FileStamp{});
-      if (visitors.sounds != nullptr && has_sound_name(relative)) (*visitors.sounds)(relative, FileStamp{});
+      if (const FileVisitor* const visitor = visitors.of_name(relative)) (*visitor)(relative, FileStamp{});
       return;
     }
   }
@@ -230,7 +242,7 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
     return notes_.count("skipped files of cameras' own formats, which are not read (convert them to JPEG or TIFF)",
                         path);
   }
-  if (visitors.sounds != nullptr && has_sound_name(name)) return (*visitors.sounds)(relative, stamp_from(info));
+  if (const FileVisitor* const visitor = visitors.of_name(name)) return (*visitor)(relative, stamp_from(info));
   if (is_one_of(lower_extension(name), kOtherExtensions) || (!has_image_name(name) && !holds_picture(path))) {
     return notes_.count("skipped files that are not images", path);
   }

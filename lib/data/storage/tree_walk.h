@@ -52,18 +52,19 @@ class TreeWalker {
   /// image. The folder itself has been claimed. Throws core::Error{permission, io} for folders that cannot be
   /// listed, core::StopRequested.
   void visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
-    visit_folder(directory, relative, {visitor, nullptr});
+    visit_files(directory, relative, visitor, nullptr, nullptr);
   }
-  /// The same, with sounds, which visit_images() leaves out.
+  /// The same, with sounds and videos, which visit_images() leaves out; an empty visitor leaves out as well.
   void visit_files(const std::string& directory, const std::string& relative, const FileVisitor& images,
-                   const FileVisitor& sounds) {
-    visit_folder(directory, relative, {images, &sounds});
+                   const FileVisitor& sounds, const FileVisitor& videos) {
+    visit_folder(directory, relative, {images, sounds, videos});
   }
 
  private:
   struct Visitors {
-    const FileVisitor& images;
-    const FileVisitor* sounds;
+    const FileVisitor &images, &sounds, &videos;
+    /// The visitor for a file that is called so and is no image by its name; null: none.
+    const FileVisitor* of_name(const std::string& name) const;
   };
   void visit_folder(const std::string& directory, const std::string& relative, const Visitors& visitors);
   void visit_entry(const std::string& directory, const std::string& relative, const Visitors& visitors);
@@ -80,6 +81,9 @@ std::vector<std::string> image_names_in(const std::string& directory);
 /// By extension, in any case of letters.
 bool has_image_name(const std::string& name);
 bool has_sound_name(const std::string& name);
+bool has_video_name(const std::string& name);
+/// Any of these.
+bool has_sample_name(const std::string& name);
 /// The stamp of a regular file, links followed; an empty one when there is none.
 FileStamp stamp_of(const std::string& path);
 bool is_directory(const std::string& path);

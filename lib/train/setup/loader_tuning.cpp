@@ -46,9 +46,15 @@ std::string cache_line(const std::string& split, const data::CachePlan& plan) {
 
 }  // namespace
 
-int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels) {
+int64_t worker_scratch_bytes(const config::DataFacts& facts, const data::Source& source) {
   constexpr int64_t kStackAndTables = 200'000;
-  if (source_holds_pixels) return kStackAndTables;
+  if (data::holds_pixels(source)) return kStackAndTables;
+  if (data::decodes_videos(source)) {
+    // The frames that an H.264 decoder may hold, in 4:2:0; the one that is shown as RGB, twice; the decoder itself.
+    constexpr int64_t kDecoder = 4'000'000, kFrames = 18;
+    const int64_t area = facts.median_height * facts.median_width;
+    return kStackAndTables + kDecoder + kFrames * area * 3 / 2 + 2 * 3 * area;
+  }
   // For a JPEG the file, what libjpeg holds of it and a band of rows come to about as much as an image that is decoded
   // as a whole, which those of other formats are.
   return kStackAndTables + facts.channels * facts.median_height * facts.median_width;
@@ -65,7 +71,7 @@ void measure_workers(Settings& settings, const data::Source& train) {
   const config::ResolvedOptions& options = settings.options();
   if (!settings.was_automatic(options.loader.num_workers)) return;
   const core::MachineFacts& machine = settings.facts().machine;
-  const int64_t worker_bytes = worker_scratch_bytes(*settings.facts().data, /*source_holds_pixels=*/false);
+  const int64_t worker_bytes = worker_scratch_bytes(*settings.facts().data, train);
   data::WorkerProbeSettings probing;
   probing.max_workers = std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);
   probing.seed = options.train.seed;

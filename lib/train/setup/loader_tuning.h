@@ -18,7 +18,7 @@ namespace stoker::train {
 void measure_workers(Settings& settings, const data::Source& train);
 
 /// The memory of one loader worker while it makes samples, in bytes.
-int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels);
+int64_t worker_scratch_bytes(const config::DataFacts& facts, const data::Source& source);
 
 /// Memory of the batches that both loaders hold, in bytes.
 int64_t batch_buffer_bytes(const config::ResolvedOptions& options, const data::Source& train);

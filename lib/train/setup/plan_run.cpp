@@ -71,7 +71,7 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   }
   inputs.page_locked = options.loader.pin_memory && !inputs.on_cpu();
   inputs.input_bytes = input_bytes(shape);
-  inputs.scratch_bytes = worker_scratch_bytes(*parts.settings.facts().data, data::holds_pixels(train));
+  inputs.scratch_bytes = worker_scratch_bytes(*parts.settings.facts().data, train);
   constexpr int64_t kOrderBytes = 8;  // of an epoch and of the one before it
   inputs.proof_bytes = proof::standing().peak_bytes;
   inputs.data_bytes = parts.data_bytes + kOrderBytes * train.size();

@@ -173,7 +173,7 @@ TEST(ClipLayoutTest, AWrongTreeIsAnErrorThatShowsTheRightOne) {
   for (const char* const name : {"train/a/1.png", "train/b/1.png", "val/a/1.png", "val/b/1.png"}) {
     flat.write(name, png_of({1, 2, 3}, 1, 1, 3));
   }
-  EXPECT_NE(refused(flat).find("train/a holds 1 images, but no folders of frames"), std::string::npos);
+  EXPECT_NE(refused(flat).find("train/a holds 1 images, but neither videos nor folders of frames"), std::string::npos);
   write_video(deep, "train/a/person/v1", 2);
   write_video(deep, "train/b/person/v1", 2);
   EXPECT_NE(refused(deep).find("train/a/person/v1/frame_1.png lies too deep"), std::string::npos);

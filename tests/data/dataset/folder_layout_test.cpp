@@ -177,7 +177,7 @@ TEST(FolderLayoutTest, AnEmptyClassIsAnErrorInTrainingAndANoteElsewhere) {
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
   EXPECT_EQ(error.what(), "class folder " + folder / "train/b has 0 images (1 found in the classes before it)");
   EXPECT_EQ(error.hint(),
-            "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or sounds, or remove the folder");
+            "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000), sounds or videos, or remove the folder");
 }
 
 TEST(FolderLayoutTest, SplitsMustHaveTheSameClasses) {

@@ -265,7 +265,7 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
       {"Voc", file("Annotations/1.xml", "<annotation><object/></annotation>"), "is an annotation of Pascal VOC"},
       {"Yolo", file("labels/train/1.txt", "0 0.5 0.5 0.1 0.1\n"), "is an annotation of YOLO"},
       {"Videos", file("clips/a.mp4"),
-       "clips/ holds 1 video (the first: a.mp4): train reads frames, a folder per video: for v in DIR/clips/*.mp4; do"},
+       "clips/ holds 1 video (the first: a.mp4): videos are learned from a folder per class (CLASS/*.mp4)"},
       {"Parquet", file("data/train-00000.parquet"), "data/ holds 1 Parquet file"},
       {"TfRecord", file("train.tfrecord-00000-of-00001"), "it holds 1 TFRecord file"},
       {"Lmdb", file("train/data.mdb"), "train/ holds 1 LMDB database"},
@@ -289,18 +289,18 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
       {"Excel", file("labels.xlsx"), "it holds 1 table of Excel (the first: labels.xlsx): save it as CSV"},
       {"AVideoPerClass",
        [](const TempFolder& at) {
-         at.write("train/a/1.mp4", "x");
-         at.write("train/b/1.mp4", "x");
+         at.write("train/a/1.wmv", "x");
+         at.write("train/b/1.wmv", "x");
        },
-       "skipped files that are not images: 1 (the first: DIR/train/a/1.mp4)"},
+       "skipped files that are not images: 1 (the first: DIR/train/a/1.wmv)"},
       {"VideosOfClasses",
        [](const TempFolder& at) {
-         at.write("train/a/1.avi", "x");
-         at.write("train/b/1.avi", "x");
+         at.write("train/a/1.wmv", "x");
+         at.write("train/b/1.wmv", "x");
        },
-       "train/a has 0 images (0 found in the classes before it) # it holds 1 video (the first: 1.avi): train reads "
+       "train/a has 0 images (0 found in the classes before it) # it holds 1 video (the first: 1.wmv): train reads "
        "frames, a "
-       "folder per video: for v in DIR/train/*/*.avi; do mkdir -p \"${v%.*}\"; ffmpeg -i \"$v\""},
+       "folder per video: for v in DIR/train/*/*.wmv; do mkdir -p \"${v%.*}\"; ffmpeg -i \"$v\""},
       {"RawFilesOfClasses",
        [](const TempFolder& at) {
          at.write("train/a/1.CR2", "x");

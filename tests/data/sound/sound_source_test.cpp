@@ -235,13 +235,13 @@ TEST_F(SoundSourceTest, APartOfAFileIsNotPacked) {
 
 TEST_F(SoundSourceTest, LooseSoundsArePredictedAsTheRunHasThem) {
   write_split("new");
-  const auto source = open_loose_images(folder_ / "new", true, options_.sound);
+  const auto source = open_loose_images(folder_ / "new", true, options_);
   ASSERT_EQ(source->size(), 8);
   EXPECT_EQ(source->fixed_shape().width, 41);
   EXPECT_EQ(source->label(0), -1);
   EXPECT_EQ(problem_of(*source, 0), "");
   const std::vector<std::string> pattern = {folder_ / "new/low/*.wav"};
-  EXPECT_EQ(open_loose_images(pattern, true, options_.sound)->size(), 4);
+  EXPECT_EQ(open_loose_images(pattern, true, options_)->size(), 4);
 }
 
 }  // namespace

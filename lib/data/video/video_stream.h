@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packets and the decoder of the pictures of one video file. With video_pixels the only file that meets FFmpeg's
+// libraries.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "data/storage/byte_reader.h"
+#include "data/video/video_container.h"
+
+struct AVCodecContext;
+struct AVFormatContext;
+struct AVFrame;
+struct AVPacket;
+struct AVStream;
+
+namespace stoker::data {
+
+/// The limits of a frame; those of images.
+struct VideoLimits {
+  double max_megapixels = 64;
+  int max_side = 65535;
+};
+
+/// The way from a decoded frame to what is shown: pixel (x, y) goes to (x, y) or (y, x), counted from the other side of
+/// the result where it is flipped.
+struct VideoOrientation {
+  bool swaps_axes = false, flips_x = false, flips_y = false;
+};
+
+struct AvDeleter {
+  void operator()(AVCodecContext* decoder) const;
+  void operator()(AVFrame* frame) const;
+  void operator()(AVPacket* packet) const;
+};
+
+/// An open file. One thread at a time.
+class VideoStream {
+ public:
+  /// Sets `cause` where the file is bad: nothing else may then be called. Throws core::Error{no_input, io}.
+  VideoStream(const std::string& path, const FileStamp& stamp, const VideoLimits& limits, std::string& cause);
+  ~VideoStream();
+  VideoStream& operator=(VideoStream&&) = delete;  // not copied, not moved
+
+  /// The next packet of the pictures. False: there is none; `cause` is then set where the file is damaged.
+  bool next(AVPacket& packet, std::string& cause);
+  /// Goes to a packet at or before `time`. False where it cannot.
+  bool seek(int64_t time);
+  /// From now on contents of packets are zeros, which costs no reading. Not of every file.
+  bool leave_contents_out();
+  /// A decoder for the pictures, on the caller's thread alone. Null, with `cause`, where there is none.
+  std::unique_ptr<AVCodecContext, AvDeleter> make_decoder(std::string& cause) const;
+  const AVStream& stream() const;
+  const VideoLimits& limits() const { return limits_; }
+  const VideoOrientation& orientation() const { return orientation_; }
+
+ private:
+  class Bytes;
+  std::string open();
+  std::string choose_stream();
+  std::string read_display_matrix();
+
+  const VideoLimits limits_;
+  std::unique_ptr<Bytes> bytes_;
+  VideoOutline outline_;
+  AVFormatContext* format_ = nullptr;
+  int stream_ = -1;
+  VideoOrientation orientation_;
+};
+
+/// Why a frame of this size is too large; empty: it is not.
+std::string size_problem(int64_t width, int64_t height, const VideoLimits& limits);
+/// A number of FFmpeg in words.
+std::string av_error_text(int error);
+
+}  // namespace stoker::data
