@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "config/facts.h"
 #include "data/loader/loader.h"
+#include "data/open_datasets.h"
 #include "engine/checkpoint/checkpoint.h"
 
 namespace stoker::train {

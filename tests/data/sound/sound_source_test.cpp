@@ -208,7 +208,7 @@ TEST_F(SoundSourceTest, ShardsOfOthersHoldSoundsAndLabels) {
   ASSERT_EQ(source->size(), 2);
   EXPECT_EQ(source->label(0), 1);
   EXPECT_EQ(source->label(1), 0);
-  EXPECT_EQ(numbers_of(*source, 0), numbers_of(*open_loose_images(folder_ / "low.wav", true, options_.sound), 0));
+  EXPECT_EQ(numbers_of(*source, 0), numbers_of(*open_loose_images(folder_ / "low.wav", true, options_), 0));
 }
 
 TEST_F(SoundSourceTest, AShardThatNoLongerFitsItsIndexMakesBadSounds) {
