@@ -65,7 +65,7 @@ Mp3Reader::Handle Mp3Reader::opened(const Mp3Bytes& bytes) {
   if (handle == nullptr) return handle;
   // Parameters as libsndfile has them.
   ::mpg123_param(handle.get(), MPG123_REMOVE_FLAGS, MPG123_AUTO_RESAMPLE, 0);
-  ::mpg123_param(handle.get(), MPG123_ADD_FLAGS, MPG123_FORCE_FLOAT | MPG123_GAPLESS, 0);
+  ::mpg123_param(handle.get(), MPG123_ADD_FLAGS, MPG123_FORCE_FLOAT | MPG123_GAPLESS | MPG123_NO_FRANKENSTEIN, 0);
   ::mpg123_param(handle.get(), MPG123_PREFRAMES, kFramesBefore, 0);
   long rate = 0;
   int channels = 0, encoding = 0;

@@ -151,7 +151,7 @@ TEST_F(ShardSourceTest, WhatIsNoSampleIsPassedOverWithANote) {
   EXPECT_EQ(samples().size(), 2u);
   const std::vector<std::string> notes = open().notes;
   EXPECT_NE(core::list_text(notes).find("members of shards that are not part of a sample: 1"), std::string::npos);
-  EXPECT_NE(core::list_text(notes).find("samples of shards without an image: 1"), std::string::npos);
+  EXPECT_NE(core::list_text(notes).find("samples of shards without an image or sound: 1"), std::string::npos);
 }
 
 TEST_F(ShardSourceTest, ASplitIsItsNameAndANumber) {
