@@ -195,7 +195,13 @@ void change_size(const std::string& folder, int from, int to) {
   const std::string before = std::to_string(from), after = std::to_string(to);
   change_record(folder, "\"height\": " + before, "\"height\": " + after);
   change_record(folder, "\"width\": " + before, "\"width\": " + after);
+  change_record(folder, "\"short_side\": " + before, "\"short_side\": " + after);
   change_record(folder, "img-size: " + before, "img-size: " + after, "config.yaml");
+  std::string manifest = content_of_file(folder + "/manifest.json");
+  const std::string noted = "\"img-size\": \"" + before + "\"";
+  ASSERT_NE(manifest.find(noted), std::string::npos) << manifest;
+  manifest.replace(manifest.find(noted), noted.size(), "\"img-size\": \"" + after + "\"");
+  std::ofstream(folder + "/manifest.json") << manifest;
 }
 
 TEST_F(LibraryTest, AnImageHasAMostNumberOfPixels) {
