@@ -186,7 +186,7 @@ TEST_F(TaskTest, NumbersAreNotAveragedOverMirrorImages) {
     const Ended ended = run(words, work_.path());
     EXPECT_EQ(ended.exit_code, 78) << story_of(words, ended);
     EXPECT_NE(
-        ended.err.find("tta hflip averages over mirror images, but the numbers that task regression learns may be "
+        ended.err.find("tta averages over mirror images or crops, but the numbers that task regression learns may be "
                        "others for them: set tta none"),
         std::string::npos)
         << ended.err;
