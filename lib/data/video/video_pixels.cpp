@@ -54,7 +54,9 @@ std::string FrameConverter::convert(const AVFrame& frame, const VideoOrientation
   int is_full = 0, out_is_full = 0, brightness = 0, contrast = 0, saturation = 0;
   if (sws_getColorspaceDetails(scaler_, &old_matrix, &is_full, &out_matrix, &out_is_full, &brightness, &contrast,
                                &saturation) >= 0) {
-    const int* const matrix = sws_getCoefficients(frame.colorspace);
+    // RGB of more than 8 bits passes through YUV, with the usual matrix.
+    const int* const matrix =
+        sws_getCoefficients(frame.colorspace == AVCOL_SPC_RGB ? int{SWS_CS_DEFAULT} : int{frame.colorspace});
     if (frame.color_range != AVCOL_RANGE_UNSPECIFIED) is_full = frame.color_range == AVCOL_RANGE_JPEG ? 1 : 0;
     sws_setColorspaceDetails(scaler_, matrix, is_full, matrix, out_is_full, brightness, contrast, saturation);
   }

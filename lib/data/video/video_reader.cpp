@@ -62,12 +62,15 @@ class ReorderSeeker {
 
 struct SeenPacket {
   int64_t shown = kNoTime, stored = kNoTime;  ///< times
+  int64_t number = 0;                         ///< among all, those that are not shown included
   bool is_key = false;
 };
 
 /// The packets of a video, and whether some are shown in another order than that of storage without a time for it.
 struct SeenPackets {
   std::vector<SeenPacket> all;
+  std::vector<VideoPacket>
+      places;  ///< of all, those that are not shown included; empty: they do not lie there as they are
   bool lacks_times = false, lacks_order = false;
 };
 
@@ -77,25 +80,28 @@ std::string look_through(VideoStream& video, SeenPackets& seen) {
   const AVCodecDescriptor* const about = avcodec_descriptor_get(codec);
   const bool may_reorder = about == nullptr || (about->props & AV_CODEC_PROP_REORDER) != 0;
   video.leave_contents_out();
+  bool has_places = video.has_plain_packets();
   std::unique_ptr<ReorderSeeker> seeker;
   std::string cause;
-  while (video.next(*packet, cause)) {
+  int64_t packets = 0;
+  for (; video.next(*packet, cause); ++packets) {
+    if (packets == kMostFrames) return core::format("it has more than {} frames", core::count_text(kMostFrames));
+    has_places = has_places && packet->pos >= 0 && packet->side_data_elems == 0;
+    if (has_places) seen.places.push_back({packet->pos, packet->pts, packet->size, packet->flags});
     if (!is_shown(*packet, codec)) continue;
-    if (static_cast<int64_t>(seen.all.size()) == kMostFrames) {
-      return core::format("it has more than {} frames", core::count_text(kMostFrames));
-    }
-    seen.all.push_back({packet->pts, packet->dts, (packet->flags & AV_PKT_FLAG_KEY) != 0});
+    seen.all.push_back({packet->pts, packet->dts, packets, (packet->flags & AV_PKT_FLAG_KEY) != 0});
     if (packet->pts != kNoTime) continue;
     seen.lacks_times = true;
     if (!may_reorder || seen.lacks_order) continue;
     if (seeker == nullptr) seeker = std::make_unique<ReorderSeeker>(video.stream());
     seen.lacks_order = seeker->is_reordered(*packet);
   }
+  if (!has_places) seen.places.clear();
   return cause;
 }
 
 /// Times of all frames, where each has one of its own.
-void take_times(const SeenPackets& seen, VideoIndex& index) {
+void take_times(SeenPackets& seen, VideoIndex& index) {
   index.by_storage = seen.lacks_times;
   const auto time_of = [&](const SeenPacket& packet) { return index.by_storage ? packet.stored : packet.shown; };
   for (const SeenPacket& packet : seen.all) index.times.push_back(time_of(packet));
@@ -110,8 +116,10 @@ void take_times(const SeenPackets& seen, VideoIndex& index) {
     const int64_t time = time_of(packet);
     const auto frame = std::lower_bound(index.times.begin(), index.times.end(), time) - index.times.begin();
     if (frame <= index.keys.back().frame) continue;
-    index.keys.push_back({frame, packet.stored == kNoTime ? time : packet.stored});
+    index.keys.push_back({frame, packet.stored == kNoTime ? time : packet.stored, packet.number});
   }
+  if (!index.by_storage) index.packets = std::move(seen.places);
+  index.packets.shrink_to_fit();
   index.times.shrink_to_fit();
   index.keys.shrink_to_fit();
 }
@@ -169,17 +177,28 @@ class VideoReader::Decoding {
  private:
   /// From the beginning of the file.
   bool restart(std::string& cause) {
+    began_at_ = 0;
+    next_ = counted_ = next_packet_ = 0;
+    if (video_ != nullptr && has_places()) {
+      avcodec_flush_buffers(decoder_.get());
+      return true;
+    }
     decoder_.reset();
     video_ = std::make_unique<VideoStream>(path_, stamp_, limits_, cause);
     if (cause.empty()) decoder_ = video_->make_decoder(cause);
     if (!cause.empty()) video_.reset();
     has_packet_ = false;
-    began_at_ = 0;
-    next_ = counted_ = 0;
     return cause.empty();
   }
 
   bool begin_at(size_t key, int64_t wanted, std::string& cause) {
+    if (has_places()) {
+      if (!restart(cause)) return false;
+      began_at_ = key;
+      next_ = index_->keys[key].frame;
+      next_packet_ = index_->keys[key].packet;
+      return true;
+    }
     for (int attempt = 0; key > 0 && attempt < 2; ++attempt, --key) {
       if (video_ == nullptr && !restart(cause)) return false;
       avcodec_flush_buffers(decoder_.get());
@@ -202,7 +221,17 @@ class VideoReader::Decoding {
     return found != index_->times.end() && *found == time ? found - index_->times.begin() : -1;
   }
 
+  bool has_places() const { return !index_->packets.empty(); }
+
   bool read_packet(std::string& cause) {
+    if (has_places()) {
+      if (next_packet_ == static_cast<int64_t>(index_->packets.size())) return false;
+      const VideoPacket& place = index_->packets[static_cast<size_t>(next_packet_++)];
+      if (!video_->read_at(place.at, place.size, *packet_, cause)) return false;
+      packet_->pts = place.time;
+      packet_->flags = place.flags;
+      return true;
+    }
     if (!video_->next(*packet_, cause)) return false;
     if (index_->by_storage) packet_->pts = packet_->dts;
     return true;
@@ -274,6 +303,7 @@ class VideoReader::Decoding {
   size_t began_at_ = 0;      ///< key
   int64_t next_ = 0;         ///< frames before it have been passed
   int64_t counted_ = 0;
+  int64_t next_packet_ = 0;  ///< where their places are known
 };
 
 namespace {
@@ -287,7 +317,7 @@ VideoIndex index_of_file(const std::string& path, const FileStamp& stamp, const 
     if (index.cause.empty()) index.cause = look_through(video, seen);
     if (index.cause.empty() && seen.all.empty()) index.cause = "it has no frames";
     if (!index.cause.empty()) return index;
-    index.keys = {{0, 0}};
+    index.keys = {VideoKey{}};
     take_times(seen, index);
     index.frames = static_cast<int64_t>(seen.all.size());
   } catch (const core::Error& error) {

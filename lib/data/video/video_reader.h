@@ -21,8 +21,15 @@ struct VideoPlace {
 
 /// A frame that can be decoded without those before it.
 struct VideoKey {
-  int64_t frame = 0;  ///< from which on frames are whole
-  int64_t time = 0;   ///< for a seek
+  int64_t frame = 0;   ///< from which on frames are whole
+  int64_t time = 0;    ///< for a seek
+  int64_t packet = 0;  ///< in VideoIndex::packets
+};
+
+/// The bytes of a packet in the file.
+struct VideoPacket {
+  int64_t at = 0, time = 0;  ///< the time is that of its frame
+  int32_t size = 0, flags = 0;
 };
 
 /// The frames of a video in the order in which they are shown: frame k is the k-th, at whatever time.
@@ -31,10 +38,13 @@ struct VideoIndex {
   std::vector<int64_t> times;  ///< of each frame, rising; empty: they have none, and are counted from the beginning
   bool by_storage = false;     ///< times are those of storage, which is the order of showing, too
   std::vector<VideoKey> keys;  ///< rising; the first is at frame 0
-  int64_t frames = 0;          ///< at least 1 where there is no cause
+  /// In the order of storage, where the file has them as the decoder takes them; empty: FFmpeg finds them.
+  std::vector<VideoPacket> packets;
+  int64_t frames = 0;  ///< at least 1 where there is no cause
 
   int64_t memory_bytes() const {
-    return static_cast<int64_t>(times.capacity() * sizeof(int64_t) + keys.capacity() * sizeof(VideoKey));
+    return static_cast<int64_t>(times.capacity() * sizeof(int64_t) + keys.capacity() * sizeof(VideoKey) +
+                                packets.capacity() * sizeof(VideoPacket));
   }
 };
 

@@ -249,6 +249,20 @@ bool VideoStream::next(AVPacket& packet, std::string& cause) {
   }
 }
 
+bool VideoStream::read_at(int64_t at, int32_t size, AVPacket& packet, std::string& cause) const {
+  av_packet_unref(&packet);
+  const FileBytes& file = bytes_->file();
+  if (at < 0 || size <= 0 || static_cast<uint64_t>(at) > file.size() ||
+      static_cast<uint64_t>(size) > file.size() - static_cast<uint64_t>(at)) {
+    cause = "damaged: a part of it is cut short";
+    return false;
+  }
+  if (av_new_packet(&packet, size) < 0) throw std::bad_alloc();
+  packet.stream_index = stream_;
+  cause = file.try_read(static_cast<uint64_t>(at), packet.data, static_cast<uint64_t>(size));
+  return cause.empty();
+}
+
 bool VideoStream::seek(int64_t time) {
   const int error = av_seek_frame(format_, stream_, time, AVSEEK_FLAG_BACKWARD);
   bytes_->rethrow();

@@ -47,10 +47,15 @@ class VideoStream {
 
   /// The next packet of the pictures. False: there is none; `cause` is then set where the file is damaged.
   bool next(AVPacket& packet, std::string& cause);
+  /// A packet whose place is known. False: `cause` is set.
+  bool read_at(int64_t at, int32_t size, AVPacket& packet, std::string& cause) const;
   /// Goes to a packet at or before `time`. False where it cannot.
   bool seek(int64_t time);
-  /// From now on contents of packets are zeros, which costs no reading. Not of every file.
+  /// From now on contents of packets are zeros, which costs no reading: read_at() has them. Not of every file.
   bool leave_contents_out();
+  /// Whether packets lie in the file as the decoder takes them. FFmpeg's seeks in such files may take hours if they are
+  /// damaged.
+  bool has_plain_packets() const { return outline_.container == VideoContainer::mp4; }
   /// A decoder for the pictures, on the caller's thread alone. Null, with `cause`, where there is none.
   std::unique_ptr<AVCodecContext, AvDeleter> make_decoder(std::string& cause) const;
   const AVStream& stream() const;
