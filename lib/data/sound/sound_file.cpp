@@ -19,8 +19,9 @@ namespace stoker::data {
 namespace {
 
 constexpr int kLowestRate = 100, kHighestRate = 768'000, kMostChannels = 64;
-constexpr double kMargin = 0.02;     // seconds beside an excerpt that the filter of the resampler sees
-constexpr int64_t kBlock = 1 << 15;  // numbers that are decoded at once
+constexpr double kMargin = 0.02;         // seconds beside an excerpt that the filter of the resampler sees
+constexpr int64_t kBlock = 1 << 15;      // numbers that are decoded at once
+constexpr float kLargestNumber = 1e11f;  // the power of larger ones may be infinite in float32, their bands no numbers
 
 /// A file, or a sound within one, as libsndfile reads it. What goes wrong on the storage may not pass through C: it is
 /// kept.
@@ -312,6 +313,9 @@ class SoundDecoder {
         for (int64_t c = 0; c < channels; ++c) total += static_cast<double>(frame[c]);
         const auto mean = static_cast<float>(total / static_cast<double>(channels));
         if (!std::isfinite(mean)) return "it holds a number that is not finite";
+        if (std::abs(mean) > kLargestNumber) {
+          return core::format("it holds the number {:.3g}; sounds lie between -1 and 1", mean);
+        }
         scratch.mono[static_cast<size_t>(done + i)] = mean;
       }
       done += got;

@@ -126,6 +126,8 @@ TEST_F(SoundFileTest, WhatIsNoSoundIsNamed) {
   EXPECT_NE(read(folder_.path()).find("a directory"), std::string::npos);
   EXPECT_EQ(read(write(wav_of({0.5f, std::numeric_limits<float>::infinity()}, 8000, 1, WavKind::float32))),
             "it holds a number that is not finite");
+  EXPECT_EQ(read(write(wav_of({0.5f, -2e30f}, 8000, 1, WavKind::float32))),
+            "it holds the number -2e+30; sounds lie between -1 and 1");
   EXPECT_NE(read(write(wav_of({0.5f}, 20))).find("its rate is 20 Hz"), std::string::npos);
   const std::string path = write(wav_of({0.5f}, 8000));
   FileStamp stamp = stamp_of(path);
