@@ -20,4 +20,11 @@ void choose_frames(const ClipPlan& plan, int64_t available, int64_t wanted, core
   for (int64_t i = 0; i < wanted; ++i) chosen.push_back(std::min(available - 1, start + i * step));
 }
 
+SampleShape clip_shape(int64_t frames, int64_t views) {
+  SampleShape shape;
+  shape.frames = frames > 1 ? frames : 0;
+  shape.views = views;
+  return shape;
+}
+
 }  // namespace stoker::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which frames of a video make a clip. Works on numbers of frames, not on files.
+// Which frames of a video make a clip, and its shape. Works on numbers of frames, not on files.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include "config/options.h"
 #include "core/rng.h"
+#include "data/source.h"
 
 namespace stoker::data {
 
@@ -22,5 +23,8 @@ struct ClipPlan {
 /// short gives its last frame again. Draws from `rng` once, if at all.
 void choose_frames(const ClipPlan& plan, int64_t available, int64_t wanted, core::Rng& rng,
                    std::vector<int64_t>& chosen);
+
+/// The shape of clips of `frames` frames, of any size; a clip of one frame is an image.
+SampleShape clip_shape(int64_t frames, int64_t views);
 
 }  // namespace stoker::data

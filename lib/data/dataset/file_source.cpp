@@ -157,7 +157,8 @@ std::shared_ptr<const Source> as_videos(const std::shared_ptr<const FileSource>&
 std::shared_ptr<const Source> as_samples(FileList list, std::vector<std::string> class_names,
                                          std::vector<std::string> target_names, const config::DataOptions& options) {
   const auto name = [&](int64_t i) { return list.relative_path(i); };
-  const bool sounds = are_sounds(list.size(), name), videos = are_videos(list.size(), name);
+  const bool sounds = most_are_called(has_sound_name, list.size(), name);
+  const bool videos = most_are_called(has_video_name, list.size(), name);
   auto files = std::make_shared<const FileSource>(std::move(list), std::move(class_names), std::move(target_names));
   if (videos) return as_videos(files, options, /*views=*/1);
   if (!sounds) return as_bands(std::move(files));

@@ -46,12 +46,7 @@ class ClipSource : public ForwardingSource {
   int64_t size() const override { return static_cast<int64_t>(ends_.size()); }
   std::string name(int64_t index) const override { return video_of(behind().name(first(index))); }
   std::string relative_name(int64_t index) const override { return video_of(behind().relative_name(first(index))); }
-  SampleShape fixed_shape() const override {
-    SampleShape shape;
-    shape.frames = clip_frames_ > 1 ? clip_frames_ : 0;
-    shape.views = views_;
-    return shape;
-  }
+  SampleShape fixed_shape() const override { return clip_shape(clip_frames_, views_); }
 
   SourceMemory memory() const override {
     SourceMemory memory = behind().memory();

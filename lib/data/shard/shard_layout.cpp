@@ -166,7 +166,8 @@ class ShardSource : public LeafSource, private StoredSamples {
 std::shared_ptr<const Source> make_shard_source(std::vector<Shard> shards, std::vector<std::string> class_names,
                                                 const config::SoundOptions& sound) {
   auto files = std::make_shared<const ShardSource>(std::move(shards), std::move(class_names));
-  if (!are_sounds(files->size(), [&](int64_t index) { return files->relative_text(index); })) return files;
+  const auto name = [&](int64_t index) { return files->relative_text(index); };
+  if (!most_are_called(has_sound_name, files->size(), name)) return files;
   return make_sound_source(
       files, [files](int64_t index) { return files->sound_place(index); }, sound);
 }

@@ -11,7 +11,6 @@
 #include "core/hash.h"
 #include "data/sound/mel_spectrogram.h"
 #include "data/sound/sound_file.h"
-#include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 namespace {
@@ -105,12 +104,6 @@ class SoundSource : public ForwardingSource {
 };
 
 }  // namespace
-
-bool are_sounds(int64_t count, const std::function<std::string_view(int64_t index)>& name) {
-  int64_t sounds = 0;
-  for (int64_t i = 0; i < count; ++i) sounds += has_sound_name(std::string(name(i))) ? 1 : 0;
-  return 2 * sounds > count;
-}
 
 std::string part_text(const SoundPart& part) {
   if (part.is_whole()) return "";

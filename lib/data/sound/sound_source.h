@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "config/options.h"
 #include "data/source.h"
@@ -32,9 +31,6 @@ struct SoundPlace {
   std::optional<uint64_t> bytes = {};  ///< nothing: all of the file
   std::string problem = "";            ///< why there is no sound; empty: there is one
 };
-
-/// Whether most of `count` files are called as sounds are.
-bool are_sounds(int64_t count, const std::function<std::string_view(int64_t index)>& name);
 
 /// `place`: of sample `index` of `files`. Reads nothing. Throws Error{config} where the options do not go together.
 std::shared_ptr<const Source> make_sound_source(std::shared_ptr<const Source> files,

@@ -140,6 +140,13 @@ bool has_sample_name(const std::string& name) {
   return has_image_name(name) || has_sound_name(name) || has_video_name(name);
 }
 
+bool most_are_called(bool (*has_name)(const std::string& name), int64_t count,
+                     const std::function<std::string_view(int64_t index)>& name) {
+  int64_t called = 0;
+  for (int64_t i = 0; i < count; ++i) called += has_name(std::string(name(i))) ? 1 : 0;
+  return 2 * called > count;
+}
+
 std::vector<std::string> image_names_in(const std::string& directory) {
   std::vector<std::string> names;
   for (std::string& name : sorted_names(directory)) {

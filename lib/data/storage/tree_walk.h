@@ -84,6 +84,9 @@ bool has_sound_name(const std::string& name);
 bool has_video_name(const std::string& name);
 /// Any of these.
 bool has_sample_name(const std::string& name);
+/// Whether most of `count` files are called as `has_name` demands.
+bool most_are_called(bool (*has_name)(const std::string& name), int64_t count,
+                     const std::function<std::string_view(int64_t index)>& name);
 /// The stamp of a regular file, links followed; an empty one when there is none.
 FileStamp stamp_of(const std::string& path);
 bool is_directory(const std::string& path);

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
-#include "data/storage/tree_walk.h"
+#include "data/clip_frames.h"
 
 namespace stoker::data {
 namespace {
@@ -78,12 +78,7 @@ class VideoSource : public ForwardingSource {
     return sample_name(behind().relative_name(index_behind(index)));
   }
   RegionOfInterest region(int64_t /*index*/) const override { return {}; }
-  SampleShape fixed_shape() const override {
-    SampleShape shape;
-    shape.frames = clip_frames_ > 1 ? clip_frames_ : 0;
-    shape.views = views_;
-    return shape;
-  }
+  SampleShape fixed_shape() const override { return clip_shape(clip_frames_, views_); }
   SourceMemory memory() const override {
     SourceMemory memory = behind().memory();
     memory.list_bytes += indices_.memory_bytes();
@@ -183,12 +178,6 @@ class VideoSource : public ForwardingSource {
 };
 
 }  // namespace
-
-bool are_videos(int64_t count, const std::function<std::string_view(int64_t index)>& name) {
-  int64_t videos = 0;
-  for (int64_t i = 0; i < count; ++i) videos += has_video_name(std::string(name(i))) ? 1 : 0;
-  return 2 * videos > count;
-}
 
 std::shared_ptr<const Source> make_video_source(std::shared_ptr<const Source> files,
                                                 std::function<VideoPlace(int64_t)> place,

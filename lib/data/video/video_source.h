@@ -5,16 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string_view>
 
 #include "config/options.h"
 #include "data/source.h"
 #include "data/video/video_reader.h"
 
 namespace stoker::data {
-
-/// Whether most of `count` files are called as videos are.
-bool are_videos(int64_t count, const std::function<std::string_view(int64_t index)>& name);
 
 /// A sample is a file of `files`, which lie at `place`, or with two `views` two neighbours in it: one in high quality,
 /// then the same frames in low quality. Of each, options.clip_frames are seen at once. Reads nothing yet: a video that
