@@ -8,8 +8,8 @@
 
 namespace stoker::proof {
 
-/// `order`: {"request", "remedy", "compares_all", "skip", "only", "without_onednn"}, see tried(). Lines that are
-/// written to `out`, in order:
+/// `order`: {"request", "remedy", "compares_all", "skip", "only", "without_onednn"}, see tried(); without "remedy"
+/// caches are answered for where oneDNN misreads them (cache_sizes.h). Lines that are written to `out`, in order:
 ///   {"pass": text}     an operation of a pass is about to be computed while the passes are looked through
 ///   {"operations": n}  how many distinct ones there are
 ///   {"begin": id, "family", "text", "ways", "library", "calls"}  one of them is about to be computed
