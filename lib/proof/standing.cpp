@@ -151,14 +151,17 @@ void take(const Proof& proof) {
 
 const Standing& standing() { return now; }
 
+void apply_known_remedy() {
+  if (now.remedy.answers_cache_sizes || !cache_sizes_are_wrong()) return;
+  now.remedy.answers_cache_sizes = true;
+  apply(now.remedy);
+}
+
 void prove_and_apply(const Request& request, Effort effort, const std::string& program, const std::string& device_text,
                      bool may_limit_isa) {
   now.was_off = effort == Effort::off;
   if (now.was_off) return;
-  if (!now.remedy.answers_cache_sizes && cache_sizes_are_wrong()) {  // known beforehand, whatever comes of the proof
-    now.remedy.answers_cache_sizes = true;
-    apply(now.remedy);
-  }
+  apply_known_remedy();
   if (program.empty()) {
     now.unproven = "stoker-prove is not installed beside this program";
     return;

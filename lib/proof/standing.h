@@ -28,6 +28,9 @@ STOKER_JSON_FIELDS(Standing, was_off, unproven, remedy, faults, operations, untr
 
 const Standing& standing();
 
+/// The remedy of a fault that is known without any proof (cache_sizes.h): to be called before the first operation.
+void apply_known_remedy();
+
 /// Proves the request unless this process or the file of an earlier proof has done so, and computes with the
 /// remedy from here on. `program`: path of stoker-prove; empty: not installed, so that nothing is proven. Throws
 /// Error{backend} where there is no way in which all operations are right.

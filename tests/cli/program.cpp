@@ -272,7 +272,8 @@ std::string last_line(const std::string& text) {
 }
 
 std::string without_result(const std::string& line) {
-  return std::regex_replace(line, std::regex(" metric=[^ ]+ value=[^ \n]+"), "");
+  const std::string text = std::regex_replace(line, std::regex(" metric=[^ ]+ value=[^ \n]+"), "");
+  return std::regex_replace(text, std::regex("warning: backend: [^\n]*\n"), "");
 }
 
 std::string story_of(const Words& words, const Ended& ended) {

@@ -93,7 +93,7 @@ int free_port();
 
 /// The last line that is not empty.
 std::string last_line(const std::string& text);
-/// A last line of the program less its metric and value.
+/// A last line of the program less its metric and value, without warnings about the backend before it.
 std::string without_result(const std::string& line);
 /// For failure messages: the command line, the exit and both streams.
 std::string story_of(const Words& words, const Ended& ended);

@@ -34,6 +34,7 @@ using core::format;
 constexpr double kSecondsPerSpeed = 0.3;  // nine of them
 constexpr double kCheckedThreadSeconds = 0.9;
 constexpr double kStorageSeconds = 1;
+constexpr int64_t kImagesWithoutData = 8;  // a batch of the proof where there is no data yet
 
 void read_driver(CheckFacts& facts) {
   const observe::Nvml nvml;
@@ -141,11 +142,13 @@ std::vector<std::string> given_flags(const config::Table& table) {
   return flags;
 }
 
-/// Proves the network that the options name, or the usual one.
-void prove_libraries(const Settings& settings, CheckFacts& facts) {
+/// Proves the network that the options name, or the usual one, with images as those of the data, which may be missing.
+void prove_libraries(Settings settings, bool data_is_sound, CheckFacts& facts) {
+  if (data_is_sound) set_data_facts_if_found(settings);
   const config::ResolvedOptions& options = settings.options();
   NetworkUse use =
       benchmark_use(options, {options.data.in_chans, options.data.img_size.height, options.data.img_size.width});
+  if (!settings.facts().data) use.training_batches = {kImagesWithoutData};
   use.tries_precisions = tries_precisions(settings);
   facts.network = options.model.model;
   try {
@@ -185,7 +188,7 @@ Outcome check_machine(const Context& context, const CheckFlags& flags) {
   facts.blas = engine::blas_facts();
   facts.threads = engine::probe_threads(options.device.threads, kCheckedThreadSeconds);
   open_and_configure_device(options);
-  prove_libraries(settings, facts);
+  prove_libraries(settings, /*data_is_sound=*/!has_bad_files && facts.files_error.empty(), facts);
   facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
   const bool has_data = common.names_data && facts.files_error.empty();
   if (facts.missing.empty() && !has_bad_files && (has_data || !common.config_files.empty() || !common.preset.empty())) {

@@ -269,6 +269,7 @@ class VideoReader::Decoding {
 
   /// True: the frame is in frame_. False: there is none, or the file is damaged.
   bool advance_to(int64_t wanted, std::string& cause) {
+    const int64_t complaints = complaints_of_ffv1();
     for (;;) {
       const int error = avcodec_receive_frame(decoder_.get(), frame_.get());
       if (error == AVERROR(EAGAIN)) {
@@ -282,7 +283,8 @@ class VideoReader::Decoding {
       if (!is_taken(error, cause)) return false;
       const int64_t number = index_->times.empty() ? counted_++ : number_of(frame_->pts);
       if (number < next_) continue;
-      if (frame_->decode_error_flags != 0 || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0) {
+      if (frame_->decode_error_flags != 0 || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 ||
+          complaints_of_ffv1() != complaints) {
         cause = damage(number, "its decoder had to guess pixels");
         return false;
       }

@@ -37,6 +37,10 @@ struct AvDeleter {
   void operator()(AVPacket* packet) const;
 };
 
+/// How often decoders of FFV1 on this thread have met damage so far. They fill in pixels of the frame before, and
+/// neither return an error nor mark the frame.
+int64_t complaints_of_ffv1();
+
 /// An open file. One thread at a time.
 class VideoStream {
  public:

@@ -19,6 +19,7 @@
 #include "model/low_rank.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
+#include "proof/standing.h"
 #include "train/setup/network_file.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/teacher.h"
@@ -73,6 +74,7 @@ torch::Device open_and_configure_device(const config::ResolvedOptions& options) 
   backend.tf32 = options.precision.tf32;
   backend.deterministic = options.train.deterministic;
   engine::configure_backends(backend);
+  if (options.precision.prove_backend != config::ProveBackend::off) proof::apply_known_remedy();
   return engine::open_device(options.device.device);
 }
 
