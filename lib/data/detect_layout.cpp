@@ -15,8 +15,8 @@
 #include "core/system/file.h"
 #include "data/dataset/class_folders.h"
 #include "data/dataset/csv_manifest.h"
-#include "data/dataset/file_source.h"
 #include "data/dataset/hdf5_part.h"
+#include "data/dataset/held_out.h"
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
@@ -111,12 +111,15 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool h
   if (!has_train && has_class_folders(options) && !has_no_val_split(options)) {
     std::string found = found_text(options.data_dir) + lists_text(options);
     if (!found.empty()) found.insert(0, "\n").pop_back();  // its last line end
+    const std::string near = core::nearest_name(options.train_split, folders_in(options.data_dir));
     throw layout_error(core::ErrorKind::no_input,
                        core::format("{} has folders, but none is called '{}'{}", core::printable(options.data_dir),
                                     core::printable(options.train_split), found),
                        options,
-                       "if they are class folders, add --val-fraction 0.1 (or --val-split none, to train on all); if "
-                       "one of them is the training split, name it with --train-split");
+                       (near.empty() ? "" : "did you mean --train-split " + core::shell_word(near) + "? Else, ") +
+                           std::string("if they are class folders, add --val-fraction 0.1 (or --val-split none, to "
+                                       "train on all); if one of them is the training split, name it with "
+                                       "--train-split"));
   }
   if (has_train && !has_videos && folders_in(options.data_dir + "/" + options.train_split).empty()) {
     throw layout_error(core::ErrorKind::data,

@@ -18,7 +18,7 @@
 #include "core/system/machine.h"
 #include "core/time/clock.h"
 #include "data/audit/audit.h"
-#include "data/dataset/file_source.h"
+#include "data/dataset/held_out.h"
 #include "data/layout.h"
 
 namespace stoker::data {

@@ -11,7 +11,6 @@
 #include "core/system/machine.h"
 #include "proof/kept_proofs.h"
 #include "proof/operation/operation.h"
-#include "proof/remedy/cache_sizes.h"
 
 namespace stoker::proof {
 namespace {
@@ -152,8 +151,8 @@ void take(const Proof& proof) {
 const Standing& standing() { return now; }
 
 void apply_known_remedy() {
-  if (now.remedy.answers_cache_sizes || !cache_sizes_are_wrong()) return;
-  now.remedy.answers_cache_sizes = true;
+  if (!now.remedy.is_empty() || known_remedy().is_empty()) return;
+  now.remedy = known_remedy();
   apply(now.remedy);
 }
 

@@ -24,7 +24,6 @@
 #include "proof/operation/capture.h"
 #include "proof/operation/operation.h"
 #include "proof/operation/replay.h"
-#include "proof/remedy/cache_sizes.h"
 #include "proof/remedy/remedy.h"
 #include "proof/request.h"
 #include "proof/rules/rules.h"
@@ -43,10 +42,7 @@ std::vector<std::string> names_of(const std::vector<Alternative>& ways) {
 
 /// The remedy to try; without one, what every start applies before its proof.
 Remedy remedy_of(const Json& order) {
-  if (order.contains("remedy")) return order.at("remedy").get<Remedy>();
-  Remedy known;
-  known.answers_cache_sizes = cache_sizes_are_wrong();
-  return known;
+  return order.contains("remedy") ? order.at("remedy").get<Remedy>() : known_remedy();
 }
 
 class Worker {

@@ -61,6 +61,14 @@ TEST_F(OnEndTest, IsNotRunByWhatTrainsNothing) {
   EXPECT_FALSE(std::filesystem::exists(work_ / "printed"));
 }
 
+TEST_F(OnEndTest, StandsOnTheCommandLineAlone) {
+  work_.write("c.yaml", "on-end: true\n");
+  const Ended ended = train({"-c", "c.yaml"});
+  EXPECT_EQ(ended.exit_code, 78) << ended.err;
+  EXPECT_NE(ended.err.find("c.yaml:1: on-end: stands on the command line alone: --on-end"), std::string::npos)
+      << ended.err;
+}
+
 TEST_F(OnEndTest, OfSeveralProcessesOneRunsIt) {
   const Ended ended = train({"--on-end", kPrintVariables, "--devices", "2", "--replicas", "2", "--batch-size", "8"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;

@@ -12,6 +12,7 @@
 #include "data/cache/cache_plan.h"
 #include "data/cache/cached_source.h"
 #include "data/dataset/file_source.h"
+#include "data/dataset/held_out.h"
 
 namespace stoker::data {
 namespace {

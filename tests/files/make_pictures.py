@@ -497,6 +497,21 @@ for name, data, words in (
         ("jpeg_xr", b"II\xbc\1" + bytes(9), "JPEG XR"), ("djvu", b"AT&TFORM" + bytes(9), "DjVu")):
     case(f"other_{name}.jpg", data, (words,))
 
+# Headers of OS/2 that end early, colours of 16 bits with alpha, several bitmaps in one file
+for size in (16, 20, 36, 48, 60):
+    short = info(8, size=64)[:size]
+    case(f"bmp_os2_header_{size}.bmp", bmp(struct.pack("<I", size) + short[4:], rows_of(gray[::-1]), table), colours[gray])
+for name, widths, masks in (("4444", (4, 4, 4, 4), (0xF00, 0xF0, 0xF, 0xF000)), ("1555", (5, 5, 5, 1), (0x7C00, 0x3E0, 0x1F, 0x8000))):
+    values = [(gray.astype(int) * (k + 3) + k) % (1 << w) for k, w in enumerate(widths)]
+    words = sum(v << ((m & -m).bit_length() - 1) for v, m in zip(values, masks))
+    look = np.stack([v * 255 // ((1 << w) - 1) for v, w in zip(values[:3], widths)], -1)
+    if widths[3] > 1:  # Pillow ignores a single bit
+        look = (look * (values[3] * 17)[..., None] + 127) // 255
+    header = bytearray(info(16, compression=3, size=108))
+    header[40:56] = struct.pack("<4I", *masks)
+    case(f"bmp_16_alpha_{name}.bmp", bmp(bytes(header), packed_pixels(words, "<u2")), look)
+case("bmp_array.bmp", b"BA" + struct.pack("<IIHH", 40, 0, 0, 0) + bmp(info(8), rows_of(gray[::-1]), table), ("bitmap array",))
+
 with open(os.path.join(folder, "right.txt"), "w") as file:
     for name in sorted(right):
         file.write(f"{name} {right[name]}\n")

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "data/dataset/file_source.h"
+#include "data/dataset/held_out.h"
 #include "data/open_datasets.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"

@@ -17,7 +17,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
-#include "data/dataset/file_source.h"
+#include "data/dataset/held_out.h"
 #include "data/open_datasets.h"
 #include "engine/files/checkpoint_files.h"
 #include "engine/saved/saved_model.h"

@@ -78,7 +78,8 @@ void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datas
     std::string text = "bad image " + check.first_bad.front();
     if (check.bad > 1) text += core::format(" (and {} more)", core::count_text(check.bad - 1));
     throw core::Error(core::ErrorKind::data, text,
-                      "repair or remove the file, or skip such images: --on-bad-image skip");
+                      "repair or remove the file, or skip such images: --on-bad-image skip; a damaged JPEG as its "
+                      "decoder repairs it: --on-bad-image repair");
   }
   constexpr double kNoticed = 2;  // seconds
   if (const double seconds = core::seconds_since(begin); seconds > kNoticed) {

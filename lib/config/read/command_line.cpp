@@ -46,7 +46,7 @@ void apply_flags(const std::vector<FlagValue>& values, Configuration& out, std::
   }
 }
 
-void apply_file(const std::string& path, Configuration& out, Problems& problems) {
+void apply_file(const std::string& path, const Syntax& syntax, Configuration& out, Problems& problems) {
   std::string text;
   try {
     text = core::read_file(path, kMaxYamlBytes);
@@ -56,7 +56,9 @@ void apply_file(const std::string& path, Configuration& out, Problems& problems)
     (is_missing ? problems.missing_files : problems.files).push_back(error.what());
     return;
   }
-  read_yaml_with_notes(text, path, Origin::Kind::file, out.table, problems.files, out.notes);
+  std::vector<std::string> flags;
+  for (const Flag& flag : syntax.flags) flags.push_back(flag.name);
+  read_yaml_with_notes(text, path, Origin::Kind::file, flags, out.table, problems.files, out.notes);
 }
 
 void apply_preset(const std::string& name, const std::string& why, Configuration& out, Problems& problems) {
@@ -228,7 +230,7 @@ void parse(const CommandLine& line, bool options_alone, Configuration& out) {
   if ((flags.help || flags.help_all || flags.version) && correction.empty()) return;
 
   if (!flags.preset.empty()) apply_preset(flags.preset, "", out, problems);
-  for (const std::string& path : flags.config_files) apply_file(path, out, problems);
+  for (const std::string& path : flags.config_files) apply_file(path, *line.syntax, out, problems);
   apply_flags(values, out, problems.flags);
   apply_environment(out);
 
@@ -312,7 +314,8 @@ void refuse_log_file_elsewhere(const Configuration& out) {
       core::ErrorKind::config,
       core::format("{}: log-file: {} is not a .log file in the run directory {}, outside checkpoints/ and "
                    "hidden folders",
-                   core::printable(origin.detail), core::printable(log_file), core::printable(run_dir)),
+                   core::printable(origin.detail), core::printable(std::filesystem::absolute(log_file).string()),
+                   core::printable(run_dir)),
       core::format("log-file: {}/more.log, or name any file on the command line: --log-file",
                    core::printable(run_dir)));
 }

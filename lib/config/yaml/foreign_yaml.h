@@ -15,9 +15,11 @@ namespace stoker::config {
 /// class_path and init_args. Leaves any other file as it is. `notes`: sentences for whoever gave the file.
 void rewrite_foreign(YamlNode& top, std::vector<YamlProblem>& problems, std::vector<std::string>& notes);
 
-/// read_yaml() that also lists in `notes` what has no meaning here in a file of another trainer.
-void read_yaml_with_notes(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
-                          std::vector<std::string>& problems, std::vector<std::string>& notes);
+/// read_yaml() that also lists in `notes` what has no meaning here in a file of another trainer. `flags`: names that
+/// only a command line may have.
+void read_yaml_with_notes(const std::string& text, const std::string& path, Origin::Kind kind,
+                          const std::vector<std::string>& flags, Table& table, std::vector<std::string>& problems,
+                          std::vector<std::string>& notes);
 
 /// Parts of rewriting.
 YamlNode yaml_scalar(const std::string& text, int line);

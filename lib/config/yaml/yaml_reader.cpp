@@ -77,8 +77,9 @@ void rewrite_old_names(YamlNode& top) {
 
 class YamlAssigner {
  public:
-  YamlAssigner(const std::string& path, Origin::Kind kind, Table& table, std::vector<YamlProblem>& problems)
-      : path_(path), kind_(kind), table_(table), names_(table.all_names()), problems_(problems) {}
+  YamlAssigner(const std::string& path, Origin::Kind kind, const std::vector<std::string>& flags, Table& table,
+               std::vector<YamlProblem>& problems)
+      : path_(path), kind_(kind), flags_(flags), table_(table), names_(table.all_names()), problems_(problems) {}
 
   void read_top(const YamlNode& top) {
     if (top.kind != YamlNode::Kind::map) {
@@ -207,6 +208,10 @@ class YamlAssigner {
       report(key.line, key.text + " is a group: its options go below it, indented");
       return;
     }
+    if (std::find(flags_.begin(), flags_.end(), kebab(key.text)) != flags_.end()) {
+      report(key.line, core::format("{0}: stands on the command line alone: --{0}", kebab(key.text)));
+      return;
+    }
     std::vector<std::string> candidates = names_;
     if (!group && value.kind == YamlNode::Kind::map) {
       for (const Group& known : table_.groups()) candidates.push_back(known.name);
@@ -226,6 +231,7 @@ class YamlAssigner {
 
   const std::string& path_;
   const Origin::Kind kind_;
+  const std::vector<std::string>& flags_;
   Table& table_;
   const std::vector<std::string> names_;
   std::vector<YamlProblem>& problems_;
@@ -238,11 +244,12 @@ class YamlAssigner {
 void read_yaml(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
                std::vector<std::string>& problems) {
   std::vector<std::string> notes;
-  read_yaml_with_notes(text, path, kind, table, problems, notes);
+  read_yaml_with_notes(text, path, kind, {}, table, problems, notes);
 }
 
-void read_yaml_with_notes(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
-                          std::vector<std::string>& problems, std::vector<std::string>& notes) {
+void read_yaml_with_notes(const std::string& text, const std::string& path, Origin::Kind kind,
+                          const std::vector<std::string>& flags, Table& table, std::vector<std::string>& problems,
+                          std::vector<std::string>& notes) {
   const std::string shown_path = core::printable(path);
   std::vector<YamlProblem> found;
   YamlNode top = parse_yaml(text, found);
@@ -251,7 +258,7 @@ void read_yaml_with_notes(const std::string& text, const std::string& path, Orig
   if (kind == Origin::Kind::run) rewrite_old_names(top);
   for (const std::string& note : found_notes) notes.push_back(shown_path + ": " + note);
   const bool nothing_read = top.kind == YamlNode::Kind::null && !found.empty();
-  if (!nothing_read) YamlAssigner(shown_path, kind, table, found).read_top(top);
+  if (!nothing_read) YamlAssigner(shown_path, kind, flags, table, found).read_top(top);
   std::stable_sort(found.begin(), found.end(),
                    [](const YamlProblem& a, const YamlProblem& b) { return a.line < b.line; });
   const size_t reported = std::min(found.size(), kMaxProblems);

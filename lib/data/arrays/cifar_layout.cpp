@@ -32,14 +32,13 @@ std::string whole_file(const std::string& path) {
   return content;
 }
 
-/// The line of Python that writes a pickle anew, with its numbers as CIFAR's are.
-std::string as_cifar_step(const std::string& path, const char* labels) {
+/// The contents that a pickle should have. No command that loads it: that would run what it holds.
+std::string as_cifar_step(const char* labels) {
   return core::format(
-      "it is a dictionary of 'data', uint8 [N, 3072] from 0 to 255, and '{0}', a list of N numbers; in Python: "
-      "import numpy as np, pickle; d = pickle.load(open('{1}', 'rb'), encoding='latin1'); "
-      "d['data'] = np.asarray(d['data']).reshape(-1, 3072).astype('uint8'); d['{0}'] = list(map(int, d['{0}'])); "
-      "pickle.dump(d, open('{1}', 'wb'), 4); or {2}",
-      labels, core::printable(path), kCifarHint);
+      "it is a dictionary of 'data', uint8 [N, 3072] from 0 to 255, and '{}', a list of N numbers; write it so where "
+      "it "
+      "was made, or {}",
+      labels, kCifarHint);
 }
 
 /// A pickle of Python whose top is a dictionary; its keys and names are text or bytes.
@@ -50,11 +49,7 @@ class CifarPickle {
       uint64_t consumed = 0;
       tree_ = read_pickle(content_, what_, consumed);
     } catch (const core::Error& error) {
-      throw core::Error(
-          error.kind(), error.what(),
-          core::format("{1}; where Python reads it, write it anew: import pickle; d = pickle.load(open('{0}', "
-                       "'rb'), encoding='latin1'); pickle.dump(d, open('{0}', 'wb'), 4)",
-                       what_, kCifarHint));
+      throw core::Error(error.kind(), error.what(), kCifarHint);
     }
   }
 
@@ -119,7 +114,7 @@ class CifarPickle {
     return labels;
   }
   [[noreturn]] void fail(const std::string& cause, const char* labels) const {
-    throw core::Error(core::ErrorKind::data, what_ + ": " + cause, as_cifar_step(what_, labels));
+    throw core::Error(core::ErrorKind::data, what_ + ": " + cause, as_cifar_step(labels));
   }
 
  private:

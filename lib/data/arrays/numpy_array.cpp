@@ -94,16 +94,18 @@ std::string python_text(const std::string& text) {
 /// The line of Python that writes an array, which is x there, as `value`; `first` comes before it.
 std::string python_step(const PythonArray& array, const std::string& value, const std::string& first = "") {
   const std::string change = first.empty() ? "" : "x = " + first + "; ";
-  if (array.path.empty()) return core::format("write it anew, in Python: {}x = {}", change, value);
-  constexpr char kRun[] = "python3 -c \"import numpy as np; ";
-  const std::string file = python_text(array.path);
-  if (array.member.empty()) {
-    const char* const how = type_words(array.type) == "object" ? ", allow_pickle=True" : "";
-    return core::format("{}x = np.load({}{}); {}np.save({}, {})\"", kRun, file, how, change, file, value);
+  const bool runs_code = type_words(array.type) == "object";  // np.load() would have to be allowed to
+  if (array.path.empty() || runs_code) {
+    return core::format("write it anew, in Python{}: {}x = {}", runs_code ? " where it was made" : "", change, value);
   }
+  const std::string file = python_text(array.path), word = core::shell_word(array.path);
+  // The file as it was is kept; cp -n never writes over an earlier copy.
+  const std::string run = core::format("cp -n {0} {0}.orig; python3 -c \"import numpy as np; ", word);
+  if (array.member.empty())
+    return core::format("{0}x = np.load({1}); {2}np.save({1}, {3})\"", run, file, change, value);
   const std::string member = python_text(array.member.substr(0, array.member.rfind(".npy")));
   return core::format("{4}d = dict(np.load({0})); x = d[{1}]; {2}d[{1}] = {3}; np.savez({0}, **d)\"", file, member,
-                      change, value, kRun);
+                      change, value, run);
 }
 
 /// Numbers that lie column by column, row by row.
@@ -385,7 +387,7 @@ std::vector<uint8_t> pixels_in(PythonArray array, int& height, int& width, int& 
                  "of class folders");
     }
     array.fail(cause, "images are uint8 [N, H, W] or [N, H, W, 3]; " + python_step(array, value, first) +
-                          ", and the same for each split");
+                          ", and the same, with the same numbers, for each split");
   }
   const bool is_last = shape.size() == 4 && (is_colour(shape[3]) || (!is_colour(shape[1]) && shape[3] == 4));
   const size_t first = shape.size() == 4 && !is_last ? 2 : 1;

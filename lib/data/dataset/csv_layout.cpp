@@ -13,7 +13,6 @@
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
-#include "core/hash.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
 #include "data/dataset/csv_manifest.h"
@@ -111,18 +110,17 @@ class CsvLayout : public Layout {
     const LabelRule rule(class_names);
     FileList files(options_.data_dir);
     ScanNotes scan_notes;
-    std::unordered_map<uint64_t, int64_t> seen;  // hash of a path -> its first entry
+    ListedFiles listed;
     while (manifest.next()) {
       core::throw_if_stopped();
       const int64_t label = rule.index_of(manifest);
       FileStamp stamp;
-      const std::string path = manifest.image(stamp);
+      std::string path = manifest.image(stamp);
       const SoundPart part = manifest.part();
-      const std::string key = normalized_path(path) + part_text(part);
-      const auto [first, is_new] = seen.emplace(core::hash64(key), files.size());
-      if (!is_new && key_of(files, first->second) == key) {
-        if (files.label(first->second) != label) manifest.fail("the same path stood earlier with another label");
+      if (const int64_t earlier = listed.earlier(files, path, part); earlier >= 0) {
+        if (files.label(earlier) != label) manifest.fail("the same path stood earlier with another label");
         scan_notes.count("paths listed more than once", manifest.path());
+        path = files.relative_path(earlier);  // in its spelling: one file is on one side of a split
       }
       if (stamp.size < 0) count_missing(manifest, scan_notes);
       files.add(path, label, stamp);

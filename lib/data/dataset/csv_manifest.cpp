@@ -48,9 +48,8 @@ std::string list_of_split(const std::string& data_dir, const std::string& split)
     if (core::file_exists(stem + ending)) return stem + ending;
   }
   for (const std::string& name : names_in(data_dir)) {
-    if (has_list_name(name) && name.size() == split.size() + 4 && name.compare(0, split.size(), split) == 0) {
-      return data_dir + "/" + name;
-    }
+    const std::string own = name.substr(0, name.rfind('.'));
+    if (has_list_name(name) && core::lower_case(own) == core::lower_case(split)) return data_dir + "/" + name;
   }
   // Among the images, as Roboflow (_classes.csv) and Hugging Face (metadata.csv) write it.
   std::string inside;

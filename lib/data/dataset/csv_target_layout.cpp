@@ -7,11 +7,9 @@
 #include <cmath>
 #include <iterator>
 #include <set>
-#include <unordered_map>
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/hash.h"
 #include "core/system/stop_signal.h"
 #include "data/dataset/csv_manifest.h"
 #include "data/dataset/file_source.h"
@@ -158,7 +156,7 @@ class CsvTargetLayout : public Layout {
     const char separator = tags.empty() ? ' ' : separator_of(split, tags);
     FileList files(options_.data_dir, static_cast<int64_t>(names.size()));
     ScanNotes scan_notes;
-    std::unordered_map<uint64_t, int64_t> seen;  // hash of a path -> its first entry
+    ListedFiles listed;
     std::vector<float> targets(names.size());
     while (manifest.next()) {
       core::throw_if_stopped();
@@ -167,15 +165,14 @@ class CsvTargetLayout : public Layout {
       }
       if (!tags.empty()) set_tags(manifest, columns.front(), separator, names, targets);
       FileStamp stamp;
-      const std::string path = manifest.image(stamp);
+      std::string path = manifest.image(stamp);
       const SoundPart part = manifest.part();
-      const std::string key = normalized_path(path) + part_text(part);
-      const auto [first, is_new] = seen.emplace(core::hash64(key), files.size());
-      if (!is_new && key_of(files, first->second) == key) {
-        if (!std::equal(targets.begin(), targets.end(), files.targets(first->second))) {
+      if (const int64_t earlier = listed.earlier(files, path, part); earlier >= 0) {
+        if (!std::equal(targets.begin(), targets.end(), files.targets(earlier))) {
           manifest.fail("the same path stood earlier with other targets");
         }
         scan_notes.count("paths listed more than once", manifest.path());
+        path = files.relative_path(earlier);
       }
       if (stamp.size < 0) count_missing(manifest, scan_notes);
       files.add(path, targets, stamp);

@@ -208,6 +208,9 @@ std::string boxes_text(const std::string& folder) {
       const bool is_xml = core::ends_with(end, ".xml"), is_json = core::ends_with(end, ".json");
       const bool is_text = core::ends_with(end, ".txt");
       looked_at += is_xml || is_json || is_text;
+      if (is_json && front_of(path).find("\"shapes\"") != std::string::npos) {
+        return format("{} is an annotation of labelme: {}", printable(path), kBoxes);
+      }
       if (is_json && is_coco(path)) return format("{} holds annotations of COCO: {}", printable(path), kBoxes);
       if (is_xml && front_of(path).find("<annotation") != std::string::npos) {
         return format("{} is an annotation of Pascal VOC: {}", printable(path), kBoxes);
@@ -235,15 +238,17 @@ std::string shards_text(const std::string& folder) {
   for (const auto& [stem, count] : stems) {
     std::string split = stem;
     if (!split.empty() && split.back() == '-') split.pop_back();
-    names += format("{}{} whose names begin with '{}'", names.empty() ? "" : ", ", core::counted(count, "archive"),
-                    printable(stem));
+    names += format("{}{} whose names {}", names.empty() ? "" : ", ", core::counted(count, "archive"),
+                    stem.empty() ? "are numbers" : "begin with '" + printable(stem) + "'");
     const std::string word = core::lower_case(stem);
     if (train.empty() && word.find("train") != std::string::npos && stem.back() == '-') train = split;
     if (val.empty() && word.find("val") != std::string::npos && stem.back() == '-') val = split;
   }
   text = "it holds " + names + ": ";
   if (!packed.empty()) {
-    return text + format("archives must not be compressed ({}): gzip -d, zstd -d or xz -d\n", printable(packed));
+    const std::string end = packed.substr(packed.rfind('.') + 1);
+    const std::string tool = end == "zst" ? "zstd -d" : end == "xz" ? "unxz" : end == "bz2" ? "bunzip2" : "gunzip";
+    return text + format("archives must not be compressed: {} {}/*.{}\n", tool, core::shell_word(folder), end);
   }
   if (train.empty())
     return text + "splits are recognized by names such as train-000000.tar and val-000000.tar: rename them\n";
@@ -317,7 +322,9 @@ std::string found_text(const std::string& folder, bool is_class) {
     images += has_image_name(name);
     of_windows += name.find('\\') != std::string::npos;
     const FoundKind* const kind = kind_of_file(name);
-    if (kind == nullptr || (!shards.empty() && name.find(".tar") != std::string::npos)) continue;
+    if (kind == nullptr || core::lower_case(name) == "lock.mdb" ||
+        (!shards.empty() && name.find(".tar") != std::string::npos))
+      continue;
     auto& [count, first] = kinds[kind->name];
     if (count++ == 0) first = name;
   }

@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "data/dataset/file_source.h"
 #include "data/dataset/hdf5_part.h"
+#include "data/dataset/held_out.h"
 #include "data/layout.h"
 #include "data/source.h"
 

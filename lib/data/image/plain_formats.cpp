@@ -32,6 +32,7 @@ struct BmpHeader {
   uint32_t bits = 0, compression = kRaw;
   uint64_t palette_at = 0, colours = 0, colour_bytes = 4, pixels_at = 0;
   std::array<uint32_t, 4> masks{};  ///< red, green, blue, alpha
+  int samples() const { return masks[3] != 0 ? 4 : 3; }
 };
 
 /// The mask of one channel of a pixel of 16 or 32 bits.
@@ -64,8 +65,10 @@ std::string parse_bmp(const ByteView& file, BmpHeader& bmp) {
   bmp.height = static_cast<uint64_t>(std::abs(height));
   bmp.is_top_down = height < 0;
   bmp.bits = file.little16(is_core ? 24 : 28);
-  bmp.compression = header_bytes >= 40 ? file.little32(30) : static_cast<uint32_t>(kRaw);
-  if (header_bytes == 64 && bmp.compression >= kMasks) {
+  // Headers of OS/2 may end after any field from 16 bytes on; what is missing is 0.
+  bmp.compression = header_bytes >= 20 ? file.little32(30) : static_cast<uint32_t>(kRaw);
+  const bool is_of_windows = header_bytes == 40 || header_bytes == 52 || header_bytes == 56 || header_bytes >= 108;
+  if (!is_of_windows && bmp.compression >= kMasks) {
     return core::format("BMP of OS/2 with compression {} is not read; convert it: convert FILE FILE.png",
                         bmp.compression);
   }
@@ -97,13 +100,14 @@ std::string parse_bmp(const ByteView& file, BmpHeader& bmp) {
       const uint32_t largest = Mask(mask).largest;
       if ((largest & (largest + 1)) != 0) return "damaged BMP: a mask of colours with gaps";
     }
+    if (bmp.bits == 16 && Mask(bmp.masks[3]).largest == 1) bmp.masks[3] = 0;  // one bit of alpha is ignored by Pillow
   }
   const uint64_t masks_behind = has_masks && header_bytes == 40 ? (bmp.compression == kAlphaMasks ? 16 : 12) : 0;
   bmp.palette_at = 14 + header_bytes + masks_behind;
   bmp.colour_bytes = is_core ? 3 : 4;
   bmp.pixels_at = file.little32(10);
   if (bmp.bits <= 8) {
-    bmp.colours = header_bytes >= 40 ? file.little32(46) : 0;
+    bmp.colours = header_bytes >= 36 ? file.little32(46) : 0;
     if (bmp.colours == 0) bmp.colours = uint64_t{1} << bmp.bits;
     if (bmp.colours > 65536) return core::format("damaged BMP: a palette of {} colours", bmp.colours);
     if (!file.has(bmp.palette_at, bmp.colours * bmp.colour_bytes)) return "BMP cut short inside its palette";
@@ -170,7 +174,6 @@ class BmpRows {
       }
     }
   }
-  int samples() const { return bmp_.bits == 32 && bmp_.masks[3] != 0 ? 4 : 3; }
 
   void read(uint64_t at, uint8_t* out) const {
     const uint8_t* const row = file_.data() + at;
@@ -182,7 +185,7 @@ class BmpRows {
         case 16:
         case 32: {
           const uint32_t pixel = bmp_.bits == 16 ? file_.little16(at + 2 * x) : file_.little32(at + 4 * x);
-          for (int c = 0; c < samples(); ++c) *out++ = masks_[static_cast<size_t>(c)].of(pixel);
+          for (int c = 0; c < bmp_.samples(); ++c) *out++ = masks_[static_cast<size_t>(c)].of(pixel);
           break;
         }
         default: {
@@ -328,7 +331,7 @@ std::string read_bmp_header(const ByteView& file, ImageHeader& header) {
   if (bmp.height > 0x7FFFFFFF) return "BMP header with a size out of range";
   header.width = static_cast<int>(bmp.width);
   header.height = static_cast<int>(bmp.height);
-  header.channels = bmp.bits == 32 ? 4 : 3;
+  header.channels = bmp.bits == 32 ? 4 : bmp.samples();
   return "";
 }
 
@@ -354,7 +357,7 @@ std::string decode_bmp(const ByteView& file, const ImageHeader& header, int chan
     } else {
       rows.read(bmp.pixels_at + y * row_bytes, row.data());
     }
-    convert_row(row.data(), static_cast<int64_t>(bmp.width), rows.samples(), true, channels,
+    convert_row(row.data(), static_cast<int64_t>(bmp.width), bmp.samples(), true, channels,
                 row_of(out, static_cast<int64_t>(bmp.is_top_down ? y : bmp.height - 1 - y)));
   }
   return "";

@@ -292,7 +292,7 @@ void Loader::Impl::record_repairs(const BatchBuffer& buffer) {
 void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
   const auto known = bad.find(sample);
   const BadSample entry = known != bad.end() ? known->second : BadSample{sample, source->name(sample), reason};
-  const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
+  const std::string text = bad_file_text(entry.name, entry.reason);
   const bool skips_the_rest =
       settings.on_bad_image == config::OnBadImage::repair && settings.max_bad == config::kUnlimitedBad;  // predict
   if (settings.on_bad_image != config::OnBadImage::skip && !skips_the_rest) {
@@ -306,7 +306,7 @@ void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
 }
 
 void Loader::Impl::add_bad(const BadSample& entry) {
-  const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
+  const std::string text = bad_file_text(entry.name, entry.reason);
   if (static_cast<int64_t>(bad.size()) >= settings.max_bad) {
     throw core::Error(
         core::ErrorKind::data,

@@ -333,7 +333,7 @@ class SplitPacker {
   }
 
   void on_bad(int64_t index, const std::string& reason) {
-    const std::string text = core::format("{}: {}", core::printable(source_.name(index)), reason);
+    const std::string text = bad_file_text(source_.name(index), reason);
     if (settings_.on_bad_image != config::OnBadImage::skip) {
       throw core::Error(core::ErrorKind::data, "bad image " + text,
                         "repair or remove the file, or skip such images: --on-bad-image skip");

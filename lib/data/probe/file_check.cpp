@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "core/system/stop_signal.h"
 #include "core/system/worker_pool.h"
+#include "data/storage/byte_reader.h"
 
 namespace stoker::data {
 namespace {
@@ -59,7 +60,7 @@ FileCheck check_files(const Source& source, const FileCheckSettings& settings) {
   check.bad = static_cast<int64_t>(bad.size());
   for (const auto& [index, reason] : bad) {
     if (check.first_bad.size() == kShownBad) break;
-    check.first_bad.push_back(core::printable(source.name(index)) + ": " + reason);
+    check.first_bad.push_back(bad_file_text(source.name(index), reason));
   }
   return check;
 }

@@ -245,8 +245,14 @@ const KnownKind* known_kind(const ByteView& file) {
 
 bool is_bitmap(const ByteView& file) {
   constexpr std::array<uint32_t, 8> kHeaders = {12, 16, 40, 52, 56, 64, 108, 124};
-  return file.matches(0, "BM") && std::find(kHeaders.begin(), kHeaders.end(), file.little32(14)) != kHeaders.end();
+  if (!file.matches(0, "BM")) return false;
+  const uint32_t header = file.little32(14), planes = file.little16(26);
+  const bool may_be_of_os2 = header > 16 && header < 64 && header % 2 == 0 && planes == 1;
+  return may_be_of_os2 || std::find(kHeaders.begin(), kHeaders.end(), header) != kHeaders.end();
 }
+
+/// Several bitmaps of OS/2 in one file.
+bool is_bitmap_array(const ByteView& file) { return file.matches(0, "BA") && file.matches(14, "BM"); }
 
 bool is_pnm(const ByteView& file) {
   constexpr std::string_view kAfter = " \t\r\n\v\f#";
@@ -288,6 +294,7 @@ std::string unread_kind(const ByteView& file) {
     if (file.little32(0) == 40 && file.little16(12) == 1) {
       return "a bitmap without its file header (DIB) is not read; convert it: convert dib:FILE FILE.png";
     }
+    if (is_bitmap_array(file)) return "a bitmap array of OS/2 is not read; convert it: convert bmp:FILE FILE.png";
     if (may_be_tga(file)) return "TGA is not read; convert it: convert tga:FILE FILE.png";
     if (std::all_of(file.data(), file.data() + file.size(), [](uint8_t byte) { return byte == 0; })) {
       return "not an image: all of its bytes are 0, as of a copy that failed";
@@ -298,9 +305,29 @@ std::string unread_kind(const ByteView& file) {
   return core::format("{} is not read; convert it: {}", kind->name, kind->command);
 }
 
+std::string bad_file_text(const std::string& name, const std::string& reason) {
+  std::string text = core::printable(name) + ": ";
+  struct stat info {};
+  if (::stat(name.c_str(), &info) != 0) return text + reason;  // a member of an archive
+  const std::pair<std::string_view, std::string> words[] = {{"'FILE[0]'", core::shell_word(name + "[0]")},
+                                                            {"FILE", core::shell_word(name)}};
+  for (size_t at = 0; at < reason.size();) {
+    const auto* const word = std::find_if(std::begin(words), std::end(words), [&](const auto& pair) {
+      return reason.compare(at, pair.first.size(), pair.first) == 0;
+    });
+    if (word == std::end(words)) {
+      text += reason[at++];
+    } else {
+      text += word->second;
+      at += word->first.size();
+    }
+  }
+  return text;
+}
+
 bool is_picture(const ByteView& file) {
   const KnownKind* const kind = known_kind(file);
-  return image_format(file) != ImageFormat::unknown || (kind != nullptr && kind->is_picture);
+  return image_format(file) != ImageFormat::unknown || is_bitmap_array(file) || (kind != nullptr && kind->is_picture);
 }
 
 std::string sha256_of(const ByteReader& file) {

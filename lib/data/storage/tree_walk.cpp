@@ -41,12 +41,20 @@ constexpr std::array kLeftovers = {"part",       "crdownload",  "download", "par
 constexpr std::array kRawExtensions = {"cr2", "cr3", "crw", "nef", "nrw", "arw", "srf", "sr2", "dng", "orf", "rw2",
                                        "raf", "pef", "srw", "rwl", "3fr", "fff", "iiq", "x3f", "erf", "kdc", "mrw"};
 // Thumbnails, recycle bins and forks of NAS boxes and systems.
-constexpr std::array kSystemFolders = {
-    "@eadir",         "__macosx",           "#recycle",    "#snapshot",
-    "@recycle",       "@recently-snapshot", "@tmp",        "@sharebin",
-    "recycler",       "$recycle.bin",       "found.000",   "system volume information",
-    "_gsdata_",       "lost+found",         "__pycache__", "network trash folder",
-    "temporary items"};
+constexpr std::array kSystemFolders = {"@eadir",      "__macosx",
+                                       "#recycle",    "#snapshot",
+                                       "@recycle",    "@recently-snapshot",
+                                       "@tmp",        "@sharebin",
+                                       "recycler",    "$recycle.bin",
+                                       "recycled",    "system volume information",
+                                       "_gsdata_",    "lost+found",
+                                       "__pycache__", "network trash folder",
+                                       "@__thumb",    "@__qini",
+                                       "~snapshot",   "temporary items",
+                                       "_vti_cnf",    "@syno",
+                                       "@thumb",      "thevolumesettingsfolder"};
+// Thumbnails that NAS boxes and media players put beside images.
+constexpr std::array kThumbnails = {"synofile_thumb_", "synophoto_thumb_", "albumart_{", "albumartsmall."};
 
 std::string lower_extension(const std::string& path) {
   const std::string name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
@@ -103,6 +111,12 @@ bool holds_picture(const std::string& path) {
   const ssize_t got = ::read(fd, first.data(), first.size());
   ::close(fd);
   return got < 0 || is_picture({first.data(), static_cast<uint64_t>(got)});
+}
+
+bool is_thumbnail(const std::string& name) {
+  const std::string word = core::lower_case(name);
+  return std::any_of(kThumbnails.begin(), kThumbnails.end(),
+                     [&](const char* begin) { return word.rfind(begin, 0) == 0; });
 }
 
 FileStamp stamp_from(const struct stat& info) {
@@ -165,7 +179,12 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-bool is_system_folder(const std::string& name) { return is_one_of(core::lower_case(name), kSystemFolders); }
+bool is_system_folder(const std::string& name) {
+  const std::string word = core::lower_case(name);
+  const bool is_found = word.size() == 9 && word.rfind("found.", 0) == 0 &&  // of chkdsk: found.000, found.001
+                        word.find_first_not_of("0123456789", 6) == std::string::npos;
+  return is_found || is_one_of(word, kSystemFolders);
+}
 
 std::vector<std::string> TreeWalker::folders_in(const std::string& directory) {
   std::vector<std::string> folders;
@@ -245,6 +264,7 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
   }
   if (!S_ISREG(info.st_mode)) return notes_.count("skipped pipes, sockets and devices", path);
   if (is_leftover(name)) return notes_.count("skipped leftovers of downloads and editors", path);
+  if (is_thumbnail(name)) return notes_.count("skipped thumbnails of NAS boxes and media players", path);
   if (is_one_of(lower_extension(name), kRawExtensions)) {
     return notes_.count("skipped files of cameras' own formats, which are not read (convert them to JPEG or TIFF)",
                         path);

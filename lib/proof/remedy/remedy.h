@@ -43,6 +43,9 @@ std::string text_of(const Remedy& remedy);
 /// "without oneDNN"
 std::string text_of(Alternative way);
 
+/// Applied by every start before its proof: the answer to oneDNN's known fault where this processor hides its caches.
+Remedy known_remedy();
+
 /// The alternatives for an operation.
 std::vector<Alternative> alternatives_for(const Operation& operation);
 std::string name_of(Alternative way);

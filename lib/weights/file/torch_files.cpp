@@ -271,9 +271,10 @@ constexpr int kDeepest = 5;  // {"optimizer": {"state": {0: {"exp_avg": ...}}}}
 constexpr size_t kMaxTensors = 100'000;
 
 [[noreturn]] void fail_state(const std::string& what, const std::string& reason) {
-  throw core::Error(core::ErrorKind::data, what + ": " + reason,
-                    "in Python: torch.save(model.state_dict(), 'weights.pth'); where the file holds the whole model, "
-                    "model = torch.load(path, weights_only=False) reads it there");
+  throw core::Error(
+      core::ErrorKind::data, what + ": " + reason,
+      "in Python, where the model was made: torch.save(model.state_dict(), 'weights.pth'); a file of a whole "
+      "model holds code, which is run by whoever loads it");
 }
 
 /// Walks dictionaries in dictionaries, each once.

@@ -7,6 +7,7 @@
 #include "core/format.h"
 #include "data/cache/cached_source.h"
 #include "data/dataset/file_source.h"
+#include "data/dataset/held_out.h"
 #include "data/loader/loader.h"
 #include "data/open_datasets.h"
 #include "data/source.h"

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 
-#include "data/dataset/file_source.h"
+#include "data/dataset/held_out.h"
 #include "tests/data/dataset/csv_files.h"
 
 namespace stoker::data {
@@ -191,6 +193,36 @@ TEST_F(StratifyTest, EachImageIsInOneFoldAndEachClassIsSpreadOverAll) {
   for (const std::string wrong : {"fold:0/5", "fold:6/5", "fold:1/1", "fold:2", "fold:1/5x"}) {
     options_.val_split = wrong;
     EXPECT_THROW(open_datasets(options_), core::Error) << wrong;
+  }
+}
+
+TEST_F(StratifyTest, AFileThatIsListedTwiceIsOnOneSideInAnySpelling) {
+  std::string list = "path,label\n";
+  const std::string spellings[] = {"train/many/", "./train/many/", "train//many/", "train/../train/many/",
+                                   folder_ / "train/many/"};
+  for (int i = 0; i < 40; ++i) {
+    for (const std::string& spelling : spellings) {
+      list += spelling + std::to_string(i) + ".png," + (i % 2 == 0 ? "even" : "odd") + "\n";
+    }
+  }
+  folder_.write("list.csv", list);
+  options_.data_dir = folder_ / "list.csv";
+  const auto files_of = [](const Source& source) {
+    std::set<std::string> files;
+    for (int64_t i = 0; i < source.size(); ++i) {
+      files.insert(std::filesystem::path(source.name(i)).filename().string());
+    }
+    return files;
+  };
+  for (const std::string split : {"hash", "stratify", "fold:1/5", "fold:4/5"}) {
+    options_.stratify = split == "stratify";
+    options_.val_fraction = split[0] == 'f' ? 0 : 0.21;
+    options_.val_split = split[0] == 'f' ? std::optional<std::string>(split) : std::nullopt;
+    const Datasets data = open_datasets(options_);
+    const std::set<std::string> train = files_of(*data.train), val = files_of(*data.val);
+    EXPECT_EQ(data.train->size() + data.val->size(), 200) << split;
+    EXPECT_EQ(train.size() + val.size(), 40u) << split << ": a file is on both sides";
+    EXPECT_FALSE(train.empty() || val.empty()) << split;
   }
 }
 

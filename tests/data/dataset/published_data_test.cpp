@@ -173,6 +173,13 @@ TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
       {"ALineThatLacksANumber", two_lists(".txt", "a.png 1 2\nb.png 1\n", "b.png 1 2\n"),
        "train.txt:2: 2 fields where the first line has 3"},
       {"UpperCase", two_lists(".CSV", "Path,Label\na.png,x\nb.png,y\n", "PATH,LABEL\nb.png,y\n"), "x y / y of x|y"},
+      {"UpperCaseNames",
+       [](const TempFolder& at) {
+         write_images(at, {"a.png", "b.png"});
+         at.write("TRAIN.CSV", "path,label\na.png,x\nb.png,y\n");
+         at.write("Val.csv", "path,label\nb.png,y\n");
+       },
+       "x y / y of x|y"},
       {"NoHeader", two_lists(".csv", "a.png,x\nb.png,y\n", "b.png,y\n"), "x y / y of x|y"},
       {"Windows", two_lists(".csv", "path,label\nsub\\c d.png,x\nb.png,y\n", "path,label\nb.png,y\n"), "x y / y of"},
       {"AFolderThatIsNotThere",
@@ -262,6 +269,14 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
       {"TarGz", file("cifar-10-binary.tar.gz"), "unpack it: tar xf DIR/cifar-10-binary.tar.gz"},
       {"Coco", file("annotations/instances_train2017.json", "{\"images\": [], \"annotations\": []}"),
        "holds annotations of COCO: boxes are not learned here"},
+      {"Labelme", file("train/1.json", "{\"shapes\": []}"), "is an annotation of labelme"},
+      {"NearName",
+       [](const TempFolder& at) {
+         write_images(at, {"tain/a/1.jpg", "tain/b/1.jpg", "other/a/1.jpg", "other/b/1.jpg"});
+       },
+       "did you mean --train-split tain?"},
+      {"ShardsOfNumbers", file("0000.tar"), "it holds 1 archive whose names are numbers"},
+      {"PackedShards", file("train-0000.tar.xz"), "archives must not be compressed: unxz DIR/*.xz"},
       {"Voc", file("Annotations/1.xml", "<annotation><object/></annotation>"), "is an annotation of Pascal VOC"},
       {"Yolo", file("labels/train/1.txt", "0 0.5 0.5 0.1 0.1\n"), "is an annotation of YOLO"},
       {"Videos", file("clips/a.mp4"),

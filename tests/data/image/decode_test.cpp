@@ -279,6 +279,15 @@ TEST(DecodeTest, OtherContentIsNamed) {
             "JPEG 2000)");
 }
 
+TEST(DecodeTest, CommandsNameTheFile) {
+  const TempFolder folder;
+  folder.write("a b.heic", "x");
+  const std::string path = folder / "a b.heic", word = "'" + path + "'";
+  EXPECT_EQ(bad_file_text(path, "heif-convert FILE FILE.jpg"), path + ": heif-convert " + word + " " + word + ".jpg");
+  EXPECT_EQ(bad_file_text(path, "convert 'FILE[0]' FILE.png"), path + ": convert '" + path + "[0]' " + word + ".png");
+  EXPECT_EQ(bad_file_text("a.tar: b.heic", "convert FILE FILE.png"), "a.tar: b.heic: convert FILE FILE.png");
+}
+
 TEST(DecodeTest, EveryCutThroughAJpegIsFound) {
   const Bytes whole = jpeg_of(pattern_pixels(33, 29, 3), 33, 29);
   ASSERT_EQ(decoded(whole, 3).reason, "");

@@ -120,6 +120,8 @@ TiffFile::~TiffFile() {
 std::string TiffFile::damage(const char* otherwise) const {
   std::string text = core::printable(memory_->message.data());
   text.erase(0, text.find_first_not_of(": "));  // behind the name of the file, which libtiff is not given
+  constexpr std::string_view kNoRow = " at scanline 4294967295";  // where libtiff has not begun a row
+  if (const size_t at = text.find(kNoRow); at != std::string::npos) text.erase(at, kNoRow.size());
   return core::format("damaged TIFF: {}", text.empty() ? otherwise : text);
 }
 
