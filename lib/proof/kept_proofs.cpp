@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using core::Json;
 
-constexpr int kFormat = 2;  // of the files, and of the rules by which operations are compared
+constexpr int kFormat = 3;  // of the files, and of the rules by which operations are compared
 constexpr uint64_t kMostBytes = 1 << 20;
 constexpr size_t kMostFiles = 2000;
 

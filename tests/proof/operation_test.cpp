@@ -92,5 +92,16 @@ TEST(NoiseTest, HasShapeStridesAndTypeOfTheOperationAndFollowsItsSeed) {
   EXPECT_FALSE(one[0].toTensor().equal(other[0].toTensor()));
 }
 
+TEST(NoiseTest, NanStandsBehindTheLastElementForLibrariesThatReadOn) {
+  for (const at::Tensor& shape :
+       {torch::rand({5, 7}), torch::rand({2, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast),
+        torch::rand({4, 9}).to(at::kBFloat16)}) {
+    const at::Tensor noise = with_noise(operation_of("aten::relu", "", {shape}), 1)[0].toTensor();
+    EXPECT_FALSE(noise.isnan().any().item<bool>());
+    const at::Tensor behind = noise.as_strided({64}, {1}, shape.numel());
+    EXPECT_TRUE(behind.isnan().all().item<bool>()) << shape.sizes();
+  }
+}
+
 }  // namespace
 }  // namespace stoker::proof

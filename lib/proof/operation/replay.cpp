@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -89,6 +90,10 @@ namespace {
 
 // Drawing each number anew would take longer than the operations. A prime, so that images of no size repeat the pool.
 constexpr int64_t kPool = 4'194'301;
+// NaN behind the last element of each tensor: a library that reads on, and multiplies by zero, otherwise computes right
+// or wrong by chance of what lies there. oneDNN 3.7 does so in channels-last bfloat16 convolutions of many, oddly many
+// channels.
+constexpr int64_t kBehind = 1024;
 
 const at::Tensor& pool_of(at::ScalarType type) {
   static std::map<at::ScalarType, at::Tensor> pools;
@@ -116,7 +121,8 @@ at::Tensor noise_like(const at::Tensor& shape, at::DeviceType device, uint64_t s
     return at::zeros({extent}, shape.options().device(device)).as_strided(shape.sizes(), shape.strides());
   }
   const at::Tensor& pool = pool_of(shape.scalar_type());
-  at::Tensor memory = at::empty({extent}, shape.options().device(at::kCPU));
+  at::Tensor memory = at::empty({extent + kBehind}, shape.options().device(at::kCPU));
+  memory.narrow(0, extent, kBehind).fill_(std::numeric_limits<float>::quiet_NaN());
   const int64_t start = static_cast<int64_t>(seed % static_cast<uint64_t>(kPool));
   for (int64_t done = 0, from = start; done < extent; from = 0) {
     const int64_t count = std::min(extent - done, kPool - from);
