@@ -33,7 +33,7 @@ import threading
 
 import made_idx
 
-KINDS = ["relative", "quarter", "channel", "border", "nan", "unstable", "flicker", "threads2", "batch5", "weight", "SIGFPE",
+KINDS = ["relative", "quarter", "channel", "border", "nan", "unstable", "flicker", "threads2", "batch5", "weight", "behind", "SIGFPE",
          "SIGILL", "SIGSEGV", "abort", "hang", "cache1"]
 PLACES = ["convolution", "product"]
 NO_REMEDY = {"answers_cache_sizes": False, "isa": "", "onednn_off": False, "ways": {}}

@@ -29,6 +29,7 @@ enum class Fault {
   threads2,
   batch5,
   weight,
+  behind,
   crash,
   hang,
   cache1
@@ -49,6 +50,7 @@ constexpr NamedFault kFaults[] = {
     {"threads2", Fault::threads2},     // as relative, where two threads or more compute
     {"batch5", Fault::batch5},         // as relative, in batches of five or more
     {"weight", Fault::weight},         // as relative, in gradients of the weights alone
+    {"behind", Fault::behind},         // what stands behind the input, times zero, is added to the last element
     {"SIGFPE", Fault::crash, SIGFPE},  // these in a third of the operations
     {"SIGILL", Fault::crash, SIGILL},
     {"SIGSEGV", Fault::crash, SIGSEGV},
@@ -179,6 +181,7 @@ inline void spoil(const Result& result, Kind kind, bool is_weight, int64_t batch
   constexpr double kFloat32 = 0x1p-10, kBFloat16 = 0x1p-6;
   switch (order().fault.fault) {
     case Fault::none:
+    case Fault::behind:
     case Fault::crash:
     case Fault::hang:
     case Fault::cache1: return;
@@ -219,6 +222,16 @@ inline void spoil(const Result& result, Kind kind, bool is_weight, int64_t batch
       spoil_part(result, roles_of(result, kind, is_weight));
       break;
   }
+  if (changes++ == 0) write_log("first");
+}
+
+/// Adds to the last element of `result` the element behind `input`, times zero: as kernels do that read on.
+inline void read_behind(const Result& input, const Result& result) {
+  if (order().fault.fault != Fault::behind || input.sizes.empty() || result.sizes.empty()) return;
+  if (input.type == Type::other || result.type == Type::other || result.elements_in_memory == 0) return;
+  const float behind = input.get(input.elements_in_memory);
+  if (behind == behind) return;  // but for NaN that is zero
+  result.set(result.elements_in_memory - 1, behind);
   if (changes++ == 0) write_log("first");
 }
 

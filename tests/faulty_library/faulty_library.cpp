@@ -45,12 +45,14 @@ extern "C" {
   const Kind kind = kind_of(primitive);
   if (!is_meant(kind)) return execute(primitive, stream, count, arguments);
   int64_t batch = 0;
+  Result source;
   for (int i = 0; i < count; ++i) {
     const int arg = arguments[i].arg;
     if (arg != kSource && arg != kOutputGradient && arg != kOutput && arg != kInputGradient && arg != kWeightGradient)
       continue;
     const Result result = result_in(arguments[i].memory);
     if (arg != kWeightGradient && !result.sizes.empty()) batch = result.sizes[0];
+    if (arg == kSource) source = result;
     if (arg != kSource && arg != kOutputGradient) crash_or_hang(result.sizes);
   }
   const int status = execute(primitive, stream, count, arguments);
@@ -58,7 +60,9 @@ extern "C" {
   for (int i = 0; i < count && status == 0; ++i) {
     const int arg = arguments[i].arg;
     if (arg != kOutput && arg != kInputGradient && arg != kWeightGradient) continue;
-    spoil(result_in(arguments[i].memory), kind, arg == kWeightGradient, batch, call);
+    const Result result = result_in(arguments[i].memory);
+    spoil(result, kind, arg == kWeightGradient, batch, call);
+    read_behind(source, result);
   }
   return status;
 }

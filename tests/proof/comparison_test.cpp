@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace stoker::proof {
 namespace {
@@ -57,6 +58,20 @@ TEST(ComparisonTest, WhatIsNoNumberIsWrong) {
   EXPECT_EQ(comparison.results()[0].elements, 12);
   EXPECT_EQ(comparison.results()[0].wrong, 1);
   EXPECT_EQ(comparison.results()[0].text(), "output: 1 of 12 elements wrong, not a finite number, at (2, 1)");
+}
+
+TEST(ComparisonTest, NanIsFoundWhereTheSampleDoesNotLook) {
+  for (const auto& [row, column] : {std::pair(0, 0), std::pair(123, 45), std::pair(399, 299)}) {
+    at::Tensor numbers = torch::rand({400, 300});
+    numbers[row][column] = std::nan("");
+    Comparison comparison(/*seed=*/1);
+    const auto right = numbers.to(at::kDouble).nan_to_num(0.5);
+    comparison.compare("output", numbers, 1, [&](const int64_t* index) {
+      return Expected{right[index[0]][index[1]].item<double>(), 1, 1};
+    });
+    EXPECT_GE(comparison.results()[0].wrong, 1) << row;
+    EXPECT_LE(comparison.results()[0].wrong, 2) << row << ": in the sample, too";
+  }
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ Finding replayed(const Operation& operation, const ReplaySettings& settings);
 
 // Arguments of an operation with random numbers in them.
 
-/// Tensors of `operation` on its device, filled with uniform numbers of [-1, 1) that `seed` decides, NaN behind the last;
-/// of integer types with zeros. All else as it is.
+/// Tensors of `operation` on its device, filled with uniform numbers of [-1, 1) that `seed` decides, NaN behind the
+/// last; of integer types with zeros. All else as it is.
 torch::jit::Stack with_noise(const Operation& operation, uint64_t seed);
 
 }  // namespace stoker::proof

@@ -81,6 +81,24 @@ std::vector<std::vector<int64_t>> sampled_indices(at::IntArrayRef sizes, int64_t
   return indices;
 }
 
+namespace {
+
+/// The first of them: no operation that is compared makes NaN of the numbers that it is given.
+std::vector<std::vector<int64_t>> indices_of_nan(const at::Tensor& result) {
+  constexpr int64_t kMost = 8;
+  std::vector<std::vector<int64_t>> indices;
+  const at::Tensor are_nan = result.isnan();
+  if (!are_nan.any().item<bool>()) return indices;
+  const at::Tensor found = are_nan.nonzero().cpu();  // [NaN, dimensions]
+  for (int64_t i = 0; i < std::min(kMost, found.size(0)); ++i) {
+    const auto* const index = found[i].data_ptr<int64_t>();
+    indices.emplace_back(index, index + found.size(1));
+  }
+  return indices;
+}
+
+}  // namespace
+
 void Comparison::compare(const std::string& what, const at::Tensor& result, int64_t terms,
                          const std::function<Expected(const int64_t* index)>& expect, int64_t first_spatial) {
   if (!result.defined() || result.numel() == 0) return;
@@ -95,7 +113,8 @@ void Comparison::compare(const std::string& what, const at::Tensor& result, int6
   compared.what = what;
   const Numbers numbers(result);
   if (!compares_all_) {
-    const auto indices = sampled_indices(result.sizes(), repeats, first_spatial, random_);
+    auto indices = sampled_indices(result.sizes(), repeats, first_spatial, random_);
+    for (std::vector<int64_t>& index : indices_of_nan(result)) indices.push_back(std::move(index));
     compare_some(numbers, result.scalar_type(), indices, expect, compared);
   }
   constexpr int64_t kBlock = 1 << 16;  // indices that are held at a time

@@ -58,8 +58,8 @@ class Comparison {
   explicit Comparison(uint64_t seed, bool compares_all = false) : random_(seed), compares_all_(compares_all) {}
 
   /// Compares elements of `result`, a tensor in memory of the host or a device, with what `expect` gives for each of
-  /// sampled_indices(): the more the cheaper, `terms` being what one of them sums up. `result` may be undefined:
-  /// nothing is compared. Calls `expect` on several threads.
+  /// sampled_indices(), and for those that are NaN: the more the cheaper, `terms` being what one of them sums up.
+  /// `result` may be undefined: nothing is compared. Calls `expect` on several threads.
   void compare(const std::string& what, const at::Tensor& result, int64_t terms,
                const std::function<Expected(const int64_t* index)>& expect, int64_t first_spatial = 2);
 
