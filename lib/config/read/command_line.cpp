@@ -314,8 +314,7 @@ void refuse_log_file_elsewhere(const Configuration& out) {
       core::ErrorKind::config,
       core::format("{}: log-file: {} is not a .log file in the run directory {}, outside checkpoints/ and "
                    "hidden folders",
-                   core::printable(origin.detail), core::printable(std::filesystem::absolute(log_file).string()),
-                   core::printable(run_dir)),
+                   core::printable(origin.detail), core::printable(log_file), core::printable(run_dir)),
       core::format("log-file: {}/more.log, or name any file on the command line: --log-file",
                    core::printable(run_dir)));
 }
