@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/long_step.h"
 #include "core/time/clock.h"
+#include "data/loader/loader.h"
 #include "train/setup/assemble.h"
 #include "train/setup/option_warnings.h"
 
@@ -77,9 +78,7 @@ void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datas
     if (check.bad == 0) continue;
     std::string text = "bad image " + check.first_bad.front();
     if (check.bad > 1) text += core::format(" (and {} more)", core::count_text(check.bad - 1));
-    throw core::Error(core::ErrorKind::data, text,
-                      "repair or remove the file, or skip such images: --on-bad-image skip; a damaged JPEG as its "
-                      "decoder repairs it: --on-bad-image repair");
+    throw core::Error(core::ErrorKind::data, text, data::kBadImageHint);
   }
   constexpr double kNoticed = 2;  // seconds
   if (const double seconds = core::seconds_since(begin); seconds > kNoticed) {

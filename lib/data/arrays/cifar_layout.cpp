@@ -35,9 +35,8 @@ std::string whole_file(const std::string& path) {
 /// The contents that a pickle should have. No command that loads it: that would run what it holds.
 std::string as_cifar_step(const char* labels) {
   return core::format(
-      "it is a dictionary of 'data', uint8 [N, 3072] from 0 to 255, and '{}', a list of N numbers; write it so where "
-      "it "
-      "was made, or {}",
+      "it is a dictionary of 'data', uint8 [N, 3072] from 0 to 255, and '{}', a list of N numbers; write it so "
+      "where it was made, or {}",
       labels, kCifarHint);
 }
 

@@ -110,14 +110,14 @@ class CsvLayout : public Layout {
     const LabelRule rule(class_names);
     FileList files(options_.data_dir);
     ScanNotes scan_notes;
-    ListedFiles listed;
+    ListedFiles listed(files);
     while (manifest.next()) {
       core::throw_if_stopped();
       const int64_t label = rule.index_of(manifest);
       FileStamp stamp;
       std::string path = manifest.image(stamp);
       const SoundPart part = manifest.part();
-      if (const int64_t earlier = listed.earlier(files, path, part); earlier >= 0) {
+      if (const int64_t earlier = listed.earlier(path, part); earlier >= 0) {
         if (files.label(earlier) != label) manifest.fail("the same path stood earlier with another label");
         scan_notes.count("paths listed more than once", manifest.path());
         path = files.relative_path(earlier);  // in its spelling: one file is on one side of a split

@@ -156,7 +156,7 @@ class CsvTargetLayout : public Layout {
     const char separator = tags.empty() ? ' ' : separator_of(split, tags);
     FileList files(options_.data_dir, static_cast<int64_t>(names.size()));
     ScanNotes scan_notes;
-    ListedFiles listed;
+    ListedFiles listed(files);
     std::vector<float> targets(names.size());
     while (manifest.next()) {
       core::throw_if_stopped();
@@ -167,7 +167,7 @@ class CsvTargetLayout : public Layout {
       FileStamp stamp;
       std::string path = manifest.image(stamp);
       const SoundPart part = manifest.part();
-      if (const int64_t earlier = listed.earlier(files, path, part); earlier >= 0) {
+      if (const int64_t earlier = listed.earlier(path, part); earlier >= 0) {
         if (!std::equal(targets.begin(), targets.end(), files.targets(earlier))) {
           manifest.fail("the same path stood earlier with other targets");
         }

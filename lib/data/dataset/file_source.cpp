@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include "core/format.h"
 #include "core/hash.h"
@@ -131,19 +132,28 @@ std::string FileList::read(int64_t index, int64_t max_bytes, std::vector<uint8_t
   return has_copy ? "" : read_sample_file(path(index), stamp(index), buffer, max_bytes);
 }
 
-int64_t ListedFiles::earlier(const FileList& files, std::string_view path, const SoundPart& part) {
-  const std::string key = key_of(files, path, part);
-  const auto [first, is_new] = first_.emplace(core::hash64(key), files.size());
-  const bool is_same = !is_new && key_of(files, files.relative_path(first->second), files.part(first->second)) == key;
+namespace {
+
+/// Empty where it is unknown: absolute paths then stay as they are.
+std::string absolute_folder_of(const FileList& files) {
+  std::error_code ignored;
+  return normalized_path(std::filesystem::absolute(files.absolute(""), ignored).string());
+}
+
+}  // namespace
+
+ListedFiles::ListedFiles(const FileList& files) : files_(files), folder_(absolute_folder_of(files)) {}
+
+int64_t ListedFiles::earlier(std::string_view path, const SoundPart& part) {
+  const std::string key = key_of(path, part);
+  const auto [first, is_new] = first_.emplace(core::hash64(key), files_.size());
+  const bool is_same = !is_new && key_of(files_.relative_path(first->second), files_.part(first->second)) == key;
   return is_same ? first->second : -1;
 }
 
-std::string ListedFiles::key_of(const FileList& files, std::string_view path, const SoundPart& part) {
+std::string ListedFiles::key_of(std::string_view path, const SoundPart& part) const {
   std::string key = normalized_path(std::string(path));
-  if (key[0] == '/') {  // the same file may stand relative to the folder of the list
-    const std::string folder = normalized_path(std::filesystem::absolute(files.absolute("")).string());
-    if (key.compare(0, folder.size(), folder) == 0) key.erase(0, folder.size());
-  }
+  if (key.compare(0, folder_.size(), folder_) == 0) key.erase(0, folder_.size());
   return key + part_text(part);
 }
 

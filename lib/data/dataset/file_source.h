@@ -85,12 +85,16 @@ class FileList {
 /// Finds the rows of a list that name a file once more, also in another spelling: "a.jpg", "./a.jpg", "/data/a.jpg".
 class ListedFiles {
  public:
-  /// The entry of `files` that is this part of this file; -1: none, and the entry that comes next is remembered as it.
-  int64_t earlier(const FileList& files, std::string_view path, const SoundPart& part);
+  /// `files` outlives it, and has no entries yet.
+  explicit ListedFiles(const FileList& files);
+  /// The entry of the list that is this part of this file; -1: none, and the entry that comes next is remembered as it.
+  int64_t earlier(std::string_view path, const SoundPart& part);
 
  private:
-  static std::string key_of(const FileList& files, std::string_view path, const SoundPart& part);
+  std::string key_of(std::string_view path, const SoundPart& part) const;
 
+  const FileList& files_;
+  const std::string folder_;                     ///< of the list, as absolute paths begin with it
   std::unordered_map<uint64_t, int64_t> first_;  ///< hash of a key -> its first entry
 };
 

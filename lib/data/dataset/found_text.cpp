@@ -172,8 +172,7 @@ std::string front_of(const std::string& path) {
   return {buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(std::min(stamp.size, kFront))};
 }
 
-bool is_coco(const std::string& path) {
-  const std::string front = front_of(path);
+bool is_coco(const std::string& front) {
   return front.find("\"images\"") != std::string::npos || front.find("\"annotations\"") != std::string::npos;
 }
 
@@ -208,10 +207,11 @@ std::string boxes_text(const std::string& folder) {
       const bool is_xml = core::ends_with(end, ".xml"), is_json = core::ends_with(end, ".json");
       const bool is_text = core::ends_with(end, ".txt");
       looked_at += is_xml || is_json || is_text;
-      if (is_json && front_of(path).find("\"shapes\"") != std::string::npos) {
+      const std::string front = is_json ? front_of(path) : "";
+      if (front.find("\"shapes\"") != std::string::npos) {
         return format("{} is an annotation of labelme: {}", printable(path), kBoxes);
       }
-      if (is_json && is_coco(path)) return format("{} holds annotations of COCO: {}", printable(path), kBoxes);
+      if (is_coco(front)) return format("{} holds annotations of COCO: {}", printable(path), kBoxes);
       if (is_xml && front_of(path).find("<annotation") != std::string::npos) {
         return format("{} is an annotation of Pascal VOC: {}", printable(path), kBoxes);
       }

@@ -297,10 +297,9 @@ void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
       settings.on_bad_image == config::OnBadImage::repair && settings.max_bad == config::kUnlimitedBad;  // predict
   if (settings.on_bad_image != config::OnBadImage::skip && !skips_the_rest) {
     const bool has_changed = entry.reason.find("changed since the scan") != std::string::npos;
-    throw core::Error(core::ErrorKind::data, "bad image " + text,
-                      has_changed ? "the file was touched or written during the run: run the same command again"
-                                  : "repair or remove the file, or skip such images: --on-bad-image skip; a "
-                                    "damaged JPEG as its decoder repairs it: --on-bad-image repair");
+    throw core::Error(
+        core::ErrorKind::data, "bad image " + text,
+        has_changed ? "the file was touched or written during the run: run the same command again" : kBadImageHint);
   }
   if (known == bad.end()) add_bad(entry);
 }

@@ -101,6 +101,11 @@ struct BadSample {
   std::string reason;
 };
 
+/// The steps after an image that cannot be decoded.
+constexpr const char* kBadImageHint =
+    "repair or remove the file, or skip such images: --on-bad-image skip; a damaged JPEG as its decoder repairs it: "
+    "--on-bad-image repair";
+
 /// One consumer thread. The destructor joins the workers. Workers persist over epochs.
 class Loader {
  public:
