@@ -131,6 +131,13 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .help(
           "clips: frames spread over the whole video, or N frames apart from a place that is drawn at random. Use "
           "stride where the pace of a movement matters.");
+  d.add("boxes", o.boxes, text_codec("FILE", true))
+      .help(
+          "Video files: CSV file with the part of each frame that is seen, path,frame,x,y,width,height. Set it to "
+          "train "
+          "on faces that a detector found.")
+      .free_on_resume()
+      .used_in_inference();
   d.add_parts("hdf5", {{"INPUT", o, &Of::hdf5_input, text_codec("NAME", true)},
                        {"LABEL", o, &Of::hdf5_label, text_codec("NAME", true)}})
       .help(

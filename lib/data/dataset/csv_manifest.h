@@ -13,7 +13,7 @@
 #include "data/dataset/text_list.h"
 #include "data/layout.h"
 #include "data/sound/sound_source.h"
-#include "data/storage/tree_walk.h"
+#include "data/storage/image_finder.h"
 
 namespace stoker::data {
 
@@ -95,8 +95,10 @@ inline constexpr char kCsvHint[] = "first line: path,label; then lines like cats
 bool looks_whole(const std::string& text);
 /// A whole number that is a name: with zeros before it, or too large to be counted up to.
 bool is_id(const std::string& text);
-/// Whether a text is 0 or 1, or false or true in any case of letters.
+/// Whether a text is 0 or 1, false or true, no or yes, in any case of letters.
 bool reads_flag(const std::string& text, float& flag);
+/// Whether a cell is empty, also as pandas writes that: nan or <NA>.
+bool is_missing(const std::string& cell);
 /// Whether values of a column are lists of tags, which others of them share, and no names of classes. `with_blanks`:
 /// also lists between blanks, which stand in names, too: "golden retriever", "labrador retriever".
 bool look_like_tags(const std::set<std::string>& values, bool with_blanks);

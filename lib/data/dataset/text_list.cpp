@@ -6,7 +6,7 @@
 
 #include "core/format.h"
 #include "core/text/csv.h"
-#include "data/storage/tree_walk.h"
+#include "data/storage/image_finder.h"
 
 namespace stoker::data {
 namespace {

@@ -211,6 +211,10 @@ void VideoList::add(VideoFrames video, int64_t label) {
 }
 
 std::shared_ptr<const Source> VideoList::source(const std::vector<std::string>& class_names, ScanNotes& notes) {
+  if (!options_.boxes.empty()) {
+    throw core::Error(core::ErrorKind::config, "--boxes is for video files, and these are folders of frames",
+                      "write the frames cropped, or give the files that they come from");
+  }
   for (const std::string& video : short_videos_) {
     notes.count(core::format("videos too short for {} frames{}, whose last frame is repeated", options_.clip_frames,
                              options_.frame_sampling == config::FrameSampling::stride && options_.frame_stride > 1

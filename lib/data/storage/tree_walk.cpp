@@ -34,9 +34,9 @@ constexpr std::array kOtherExtensions = {
     "md5",  "aae",  "xmp",   "thm",  "pp3", "mp4", "mov",  "avi", "mkv", "webm", "3gp",    "m4v", "mpg",
     "mpeg", "wmv",  "mts",   "m2ts", "flv", "lrv", "mp3",  "m4a", "wav", "url",  "desktop"};
 // Leftovers of browsers and editors, whatever they hold.
-constexpr std::array kLeftovers = {"part",       "crdownload",  "download", "partial", "filepart",
-                                   "opdownload", "fdmdownload", "aria2",    "tmp",     "temp",
-                                   "bak",        "orig",        "old",      "swp"};
+constexpr std::array kLeftovers = {"part",        "crdownload", "download", "partial", "filepart", "opdownload",
+                                   "fdmdownload", "aria2",      "tmp",      "temp",    "bak",      "orig",
+                                   "old",         "swp",        "!sync",    "!qb",     "!ut"};
 // Cameras' own formats: what a TIFF reader sees of them is a preview.
 constexpr std::array kRawExtensions = {"cr2", "cr3", "crw", "nef", "nrw", "arw", "srf", "sr2", "dng", "orf", "rw2",
                                        "raf", "pef", "srw", "rwl", "3fr", "fff", "iiq", "x3f", "erf", "kdc", "mrw"};
@@ -51,8 +51,9 @@ constexpr std::array kSystemFolders = {"@eadir",      "__macosx",
                                        "__pycache__", "network trash folder",
                                        "@__thumb",    "@__qini",
                                        "~snapshot",   "temporary items",
-                                       "_vti_cnf",    "@syno",
-                                       "@thumb",      "thevolumesettingsfolder"};
+                                       "_vti_cnf",    "thevolumesettingsfolder",
+                                       "@thumb",      "@trash",
+                                       "!sync",       "canonmsc"};
 // Thumbnails that NAS boxes and media players put beside images.
 constexpr std::array kThumbnails = {"synofile_thumb_", "synophoto_thumb_", "albumart_{", "albumartsmall."};
 
@@ -98,7 +99,8 @@ std::vector<std::string> sorted_names(const std::string& directory) {
 }
 
 bool is_leftover(const std::string& name) {
-  return name.back() == '~' || core::ends_with(name, ":Zone.Identifier") ||
+  const bool is_of_emacs = name.size() > 2 && name.front() == '#' && name.back() == '#';
+  return name.back() == '~' || is_of_emacs || core::ends_with(name, ":Zone.Identifier") ||
          core::ends_with(name, "_original") ||  // as exiftool calls what it has changed
          is_one_of(lower_extension(name), kLeftovers);
 }
@@ -117,6 +119,18 @@ bool is_thumbnail(const std::string& name) {
   const std::string word = core::lower_case(name);
   return std::any_of(kThumbnails.begin(), kThumbnails.end(),
                      [&](const char* begin) { return word.rfind(begin, 0) == 0; });
+}
+
+/// Windows Media Player puts Folder.jpg beside its album art; elsewhere it may be anybody's picture.
+bool is_album_folder(const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return core::lower_case(name).rfind("albumart", 0) == 0; });
+}
+
+/// Smaller copies that Apple's Photos keeps in its library.
+bool is_inside_photo_library(const std::string& directory) {
+  constexpr const char* kResources = ".photoslibrary/resources";
+  return core::ends_with(core::lower_case(directory), kResources);
 }
 
 FileStamp stamp_from(const struct stat& info) {
@@ -183,7 +197,11 @@ bool is_system_folder(const std::string& name) {
   const std::string word = core::lower_case(name);
   const bool is_found = word.size() == 9 && word.rfind("found.", 0) == 0 &&  // of chkdsk: found.000, found.001
                         word.find_first_not_of("0123456789", 6) == std::string::npos;
-  return is_found || is_one_of(word, kSystemFolders);
+  const bool is_numbered = word.rfind("#recycle-", 0) == 0 && word.size() > 9 &&
+                           word.find_first_not_of("0123456789", 9) == std::string::npos;
+  const bool is_of_synology = word.rfind("@syno", 0) == 0;
+  const bool is_of_lightroom = core::ends_with(word, ".lrdata");  // previews
+  return is_found || is_numbered || is_of_synology || is_of_lightroom || is_one_of(word, kSystemFolders);
 }
 
 std::vector<std::string> TreeWalker::folders_in(const std::string& directory) {
@@ -228,10 +246,14 @@ const TreeWalker::FileVisitor* TreeWalker::Visitors::of_name(const std::string& 
 
 void TreeWalker::visit_folder(const std::string& directory, const std::string& relative, const Visitors& visitors) {
   const std::string folder = joined(directory, relative);
-  for (const std::string& name : sorted_names(folder)) {
+  const std::vector<std::string> names = sorted_names(folder);
+  const bool has_album_art = is_album_folder(names);
+  for (const std::string& name : names) {
     core::throw_if_stopped();
     if (name[0] == '.' || name == "Thumbs.db") {
       notes_.count("skipped hidden files", joined(folder, name));
+    } else if (has_album_art && core::lower_case(name) == "folder.jpg") {
+      notes_.count("skipped thumbnails of NAS boxes and media players", joined(folder, name));
     } else {
       visit_entry(directory, joined(relative, name), visitors);
     }
@@ -258,7 +280,9 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
   }
   const std::string name = relative.substr(relative.find_last_of('/') + 1);
   if (S_ISDIR(info.st_mode)) {
-    if (is_system_folder(name)) return notes_.count("skipped folders of systems and NAS boxes", path);
+    if (is_system_folder(name) || is_inside_photo_library(path)) {
+      return notes_.count("skipped folders of systems and NAS boxes", path);
+    }
     if (claim(path)) return visit_folder(directory, relative, visitors);
     return notes_.count("skipped folders that links lead to a second time", path);
   }
@@ -307,135 +331,6 @@ bool comes_before(std::string_view a, std::string_view b) {
   if (i < a.size() || j < b.size()) return i == a.size();
   return a < b;
 }
-
-namespace {
-
-constexpr std::array kSuffixes = {"",     ".jpg",  ".png", ".jpeg", ".JPG",  ".JPEG", ".PNG", ".tif", ".tiff",
-                                  ".bmp", ".webp", ".ppm", ".TIF",  ".TIFF", ".jpe",  ".gif", ".jp2", ".pgm"};
-constexpr std::array kSplitWords = {"train", "val", "test", "dev"};
-constexpr int kMaxMisses = 20;  // lists of a million files that are elsewhere must not look for each a hundred times
-
-size_t slashes_in(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '/')); }
-
-/// "images_part_" of "images_part_2": folders that hold parts of one data set.
-std::string family_of(const std::string& folder) { return folder.substr(0, folder.find_last_not_of("0123456789") + 1); }
-
-bool begins_with(const std::string& text, const std::string& begin) {
-  return text.compare(0, begin.size(), begin) == 0;
-}
-
-/// Whether a folder is named after another split than `split`.
-bool is_of_another_split(const std::string& folder, const std::string& split) {
-  const std::string name = core::lower_case(folder);
-  return std::any_of(kSplitWords.begin(), kSplitWords.end(), [&](const char* word) {
-    return begins_with(name, word) && !begins_with(core::lower_case(split), word);
-  });
-}
-
-}  // namespace
-
-ImageFinder::ImageFinder(std::string data_dir, std::string split)
-    : data_dir_(std::move(data_dir)), split_(std::move(split)) {}
-
-std::string ImageFinder::absolute(const std::string& path) const {
-  return !path.empty() && path[0] == '/' ? path : data_dir_ + "/" + path;
-}
-
-std::string ImageFinder::apply(const Rule& rule, const std::string& name) const {
-  std::string path = name;
-  std::replace(path.begin(), path.end(), '\\', '/');
-  for (size_t i = 0; i < rule.dropped; ++i) path = path.substr(path.find('/') + 1);
-  return (rule.folder.empty() ? "" : rule.folder + "/") + path + rule.suffix;
-}
-
-bool ImageFinder::try_rule(const Rule& rule, const std::string& name, std::string& path, FileStamp& stamp) const {
-  if (rule.dropped > slashes_in(name) + static_cast<size_t>(std::count(name.begin(), name.end(), '\\'))) return false;
-  path = apply(rule, name);
-  stamp = stamp_of(absolute(path));
-  return stamp.size >= 0;
-}
-
-/// Where images may lie, the likeliest first. Folders of another split come last, and only where this one has none.
-std::vector<std::string> ImageFinder::folders() const {
-  std::vector<std::string> all = {
-      "", split_, split_ + "/images", split_ + "_images", "images", "images/" + split_, split_ + "-images"};
-  std::vector<std::string> later;
-  for (const std::string& name : names_in(data_dir_)) {
-    if (name[0] == '.' || !is_directory(data_dir_ + "/" + name)) continue;
-    if (std::count(all.begin(), all.end(), name) > 0) continue;
-    (is_of_another_split(name, split_) ? later : all).push_back(name);
-  }
-  const bool has_own = is_directory(data_dir_ + "/" + split_) || is_directory(data_dir_ + "/" + split_ + "_images");
-  if (!has_own) all.insert(all.end(), later.begin(), later.end());
-  return all;
-}
-
-std::string ImageFinder::find(const std::string& name, FileStamp& stamp) {
-  stamp = stamp_of(absolute(name));
-  if (stamp.size >= 0) return name;
-  constexpr const char* kBlanks = " \t";  // that lists made by hand have around their fields
-  const size_t begin = name.find_first_not_of(kBlanks), end = name.find_last_not_of(kBlanks) + 1;
-  if (begin != std::string::npos && end - begin < name.size()) return find(name.substr(begin, end - begin), stamp);
-  std::string path;
-  for (size_t i = 0; i < rules_.size(); ++i) {
-    if (!try_rule(rules_[i], name, path, stamp)) continue;
-    std::rotate(rules_.begin(), rules_.begin() + static_cast<std::ptrdiff_t>(i),
-                rules_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    return path;
-  }
-  if (misses_ < kMaxMisses) {
-    const bool is_known = !rules_.empty();
-    size_t most = 0;  // of the folders that the list begins its names with, those that are not here
-    std::string rest = name;
-    std::replace(rest.begin(), rest.end(), '\\', '/');
-    for (size_t slash = rest.find('/'); slash != std::string::npos; slash = rest.find('/')) {
-      if (slash > 0 && is_directory(data_dir_ + "/" + rest.substr(0, slash))) break;
-      rest = rest.substr(slash + 1);
-      ++most;
-    }
-    for (size_t dropped = 0; dropped <= most; ++dropped) {
-      for (const std::string& folder : folders()) {
-        const bool fits = !is_known || std::any_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
-          return family_of(rule.folder) == family_of(folder);
-        });
-        if (!fits) continue;
-        for (const char* const suffix : kSuffixes) {
-          const Rule rule{dropped, folder, suffix};
-          if (!try_rule(rule, name, path, stamp)) continue;
-          rules_.insert(rules_.begin(), rule);
-          return path;
-        }
-      }
-    }
-    ++misses_;
-  }
-  stamp = {};
-  return name;
-}
-
-std::string ImageFinder::note() const {
-  std::vector<std::string> folders, suffixes;
-  size_t dropped = 0;
-  const auto add = [](std::vector<std::string>& list, const std::string& text) {
-    if (!text.empty() && std::count(list.begin(), list.end(), text) == 0) list.push_back(text);
-  };
-  for (const Rule& rule : rules_) {
-    add(folders, rule.folder.empty() ? "" : core::printable(rule.folder) + "/");
-    add(suffixes, rule.suffix);
-    dropped = std::max(dropped, rule.dropped);
-  }
-  std::sort(folders.begin(), folders.end());
-  std::string text;
-  const auto join = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (!folders.empty()) join("in " + core::list_text(folders));
-  if (!suffixes.empty()) join("with " + core::list_text(suffixes) + " behind the name");
-  if (dropped > 0)
-    join(core::format("without the first {} of the list's paths",
-                      core::counted(static_cast<int64_t>(dropped), "folder")));
-  return text.empty() ? "" : "images are " + text;
-}
-
-std::string ImageFinder::nearest(const std::string& name) const { return nearest_file(absolute(name)); }
 
 std::string nearest_file(const std::string& path) {
   const std::filesystem::path place(path);

@@ -12,6 +12,7 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "data/clip_frames.h"
+#include "data/video/frame_boxes.h"
 
 namespace stoker::data {
 namespace {
@@ -69,6 +70,11 @@ class VideoSource : public ForwardingSource {
     core::Hasher hasher;
     hasher.add(
         core::format("{} of {} from videos {}", views > 1 ? "pairs" : "clips", clip_frames_, behind().fingerprint()));
+    if (!options.boxes.empty()) {
+      boxes_ = std::make_unique<const FrameBoxes>(options.boxes);
+      require_some_boxes();
+      hasher.add(boxes_->digest());
+    }
     fingerprint_ = hasher.hex();
   }
 
@@ -81,7 +87,7 @@ class VideoSource : public ForwardingSource {
   SampleShape fixed_shape() const override { return clip_shape(clip_frames_, views_); }
   SourceMemory memory() const override {
     SourceMemory memory = behind().memory();
-    memory.list_bytes += indices_.memory_bytes();
+    memory.list_bytes += indices_.memory_bytes() + (boxes_ == nullptr ? 0 : boxes_->memory_bytes());
     return memory;
   }
   const FrameSource* frames() const override { return this; }
@@ -96,6 +102,24 @@ class VideoSource : public ForwardingSource {
   std::string sample_name(const std::string& path) const {
     const size_t slash = path.find_last_of('/');
     return views_ == 1 ? path : slash == std::string::npos ? "" : path.substr(0, slash);
+  }
+
+  /// Those of the file, or of the folder of a pair; null where there are none.
+  const std::vector<FrameBox>* boxes_of(int64_t file) const {
+    const std::string path = behind().name(file);
+    const std::vector<FrameBox>* const own = boxes_->of(path);
+    return own != nullptr || views_ == 1 ? own : boxes_->of(sample_name(path));
+  }
+  void require_some_boxes() const {
+    for (int64_t file = 0; file < behind().size(); ++file) {
+      if (boxes_of(file) != nullptr) return;
+    }
+    if (behind().size() == 0) return;
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{} has no box of any video, such as {}", core::printable(boxes_->path()),
+                     core::printable(behind().name(0))),
+        "its paths are relative to the folder that it lies in; other videos need a file of their own: --boxes");
   }
 
   std::shared_ptr<const VideoIndex> index_at(int64_t file) const {
@@ -137,6 +161,13 @@ class VideoSource : public ForwardingSource {
     int height = 0, width = 0;
     VideoReader& reader = reader_of(file);
     if (std::string cause = reader.read(frame % frames, buffer, height, width); !cause.empty()) return cause;
+    if (boxes_ != nullptr) {
+      const std::vector<FrameBox>* const boxes = boxes_of(file);
+      if (boxes == nullptr) return "has no box in " + core::printable(boxes_->path());
+      if (std::string cause = crop_to_box(nearest_box(*boxes, frame % frames), buffer, height, width); !cause.empty()) {
+        return cause;
+      }
+    }
     content.set_pixels(buffer.data(), image_shape(height, width, 3));
     content.decode_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     return "";
@@ -173,6 +204,7 @@ class VideoSource : public ForwardingSource {
   const std::function<VideoPlace(int64_t)> place_;
   const int64_t clip_frames_, views_;
   VideoLimits limits_;
+  std::unique_ptr<const FrameBoxes> boxes_;  ///< null: whole frames are seen
   uint64_t number_ = 0;
   mutable VideoIndices indices_;
 };

@@ -193,5 +193,103 @@ TEST(VideoSourceTest, ADamagedVideoIsABadSampleAndNoOtherIs) {
   EXPECT_EQ(content.width, kVideoWidth);
 }
 
+std::vector<uint8_t> part_of(const std::vector<uint8_t>& frame, int left, int top, int right, int bottom) {
+  std::vector<uint8_t> part;
+  for (int y = top; y < bottom; ++y) {
+    const auto row = frame.begin() + (y * kVideoWidth + left) * 3;
+    part.insert(part.end(), row, row + (right - left) * 3);
+  }
+  return part;
+}
+
+TEST(VideoSourceTest, BoxesGiveTheBitsOfFramesThatWereCutOut) {
+  const TempFolder videos, whole, pictures;
+  std::string boxes = "Frame,path,x,y,width,height\n";
+  for (const std::string name : {"train/fake/v1", "train/real/v2", "val/fake/v3", "val/real/v4"}) {
+    const int frames = 5, seed = name.back();
+    write_both(videos, whole, name, frames, seed);
+    const auto made = made_frames(frames, kVideoWidth, kVideoHeight, seed);
+    // Frame 1 has no box: that of frame 0 is as near as that of frame 2. The last lies across two sides.
+    boxes +=
+        core::format("4,{0}.mkv,20,-3,9.4,8\n0,{0}.mkv,2.4,3.6,10,8\n2,{0}.mkv,4,5,6,7\n3,{0}.mkv,0,0,24,16\n", name);
+    const int corners[][4] = {{2, 4, 12, 12}, {2, 4, 12, 12}, {4, 5, 10, 12}, {0, 0, 24, 16}, {20, 0, 24, 5}};
+    for (int i = 0; i < frames; ++i) {
+      const auto& [left, top, right, bottom] = corners[i];
+      pictures.write(
+          core::format("{}/frame_{}.png", name, i),
+          png_of(part_of(made[static_cast<size_t>(i)], left, top, right, bottom), right - left, bottom - top, 3));
+    }
+  }
+  videos.write("faces.csv", boxes);
+  config::DataOptions options = video_options(videos.path());
+  const std::string without = open_datasets(options).train->fingerprint();
+  options.boxes = videos / "faces.csv";
+  const Datasets cut = open_datasets(options);
+  EXPECT_NE(cut.train->fingerprint(), without);
+  const config::DataOptions of_pictures = video_options(pictures.path());
+  for (const bool training : {true, false}) {
+    const std::string expected = batches_of(open_datasets(of_pictures).train, of_pictures, training, 1);
+    for (const int64_t workers : {0, 3}) {
+      EXPECT_TRUE(batches_of(cut.train, options, training, workers) == expected) << training << " " << workers;
+    }
+  }
+  config::DataOptions of_folders = video_options(whole.path());
+  of_folders.boxes = options.boxes;
+  EXPECT_NE(std::string(error_of([&] { open_datasets(of_folders); }).what()).find("folders of frames"),
+            std::string::npos);
+}
+
+TEST(VideoSourceTest, BoxesThatDoNotFitAreNamedAndVideosWithoutAreBad) {
+  const TempFolder videos, pictures;
+  write_splits(videos, pictures);
+  config::DataOptions options = video_options(videos.path());
+  options.val_split = config::kNoValidation;
+  options.boxes = videos / "faces.csv";
+  const auto message = [&](const std::string& rows) {
+    videos.write("faces.csv", "path,frame,x,y,width,height\n" + rows);
+    return std::string(error_of([&] { open_datasets(options); }).what());
+  };
+  const auto expect_in = [&](const std::string& rows, const std::string& part) {
+    EXPECT_NE(message(rows).find(part), std::string::npos) << message(rows);
+  };
+  expect_in("v1.mkv,0,1,1,4,4\n", "has no box of any video");
+  expect_in("train/fake/v1.mkv,0,1,1,4,4\ntrain/fake/v1.mkv,0,1,1,5,5\n", "two boxes of frame 0");
+  expect_in("train/fake/v1.mkv,0,1,1,4,4\ntrain/fake/v1.mkv,1,1,one,5,5\n", "faces.csv:3: y is 'one'");
+  expect_in("train/fake/v1.mkv,-1,1,1,4,4\n", "faces.csv:2: frame is '-1'");
+  expect_in("train/fake/v1.mkv,0,1,1,0,4\n", "width is '0'");
+  expect_in("train/fake/v1.mkv,0,nan,1,4,4\n", "x is 'nan'");
+  videos.write("faces.csv", "path,frame,x,y,w,h\n");
+  EXPECT_NE(std::string(error_of([&] { open_datasets(options); }).what()).find("no column width"), std::string::npos);
+  videos.write("faces.csv", "path,frame,x,y,width,height\ntrain/fake/v1.mkv,0,1,1,4,4\ntrain/fake/v2.mkv,0,30,1,4,4\n");
+  const auto train = open_datasets(options).train;
+  std::vector<uint8_t> buffer;
+  SampleContent content;
+  EXPECT_EQ(train->read(0, buffer, content), "");
+  EXPECT_EQ(content.width, 4);
+  EXPECT_EQ(train->read(1, buffer, content),
+            "the box of frame 0, 30 to 34 by 1 to 5, lies outside of its 24 x 16 pixels");
+  EXPECT_NE(train->read(2, buffer, content).find("has no box in"), std::string::npos);
+}
+
+TEST(VideoSourceTest, ABoxOfTheFolderOfAPairHoldsForBoth) {
+  const TempFolder videos, pictures;
+  for (const char* const name : {"train/fake/v1/hq", "train/fake/v1/lq", "train/real/v2/hq", "train/real/v2/lq"}) {
+    write_both(videos, pictures, name, 3, name[11]);
+  }
+  videos.write("faces.csv", "path,frame,x,y,width,height\ntrain/fake/v1,0,1,1,4,4\ntrain/real/v2/hq.mkv,0,1,1,5,5\n");
+  config::DataOptions options = video_options(videos.path(), 2);
+  options.val_split = config::kNoValidation;
+  options.boxes = videos / "faces.csv";
+  const auto train = open_datasets(options).train;
+  std::vector<uint8_t> buffer;
+  SampleContent content;
+  for (const int64_t frame : {0, 5}) {
+    EXPECT_EQ(train->frames()->read_frame(0, frame, buffer, content), "");
+    EXPECT_EQ(content.width, 4);
+  }
+  EXPECT_EQ(train->frames()->read_frame(1, 0, buffer, content), "");
+  EXPECT_NE(train->frames()->read_frame(1, 5, buffer, content), "") << "lq.mkv has none";
+}
+
 }  // namespace
 }  // namespace stoker::data
