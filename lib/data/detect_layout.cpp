@@ -304,6 +304,68 @@ std::unique_ptr<Layout> layout_below(const config::DataOptions& options) {
   return nullptr;
 }
 
+/// A list beside folders that names most of the images in its first rows; empty: there is none.
+std::string list_of_folders(const config::DataOptions& options) {
+  constexpr int kRows = 20;
+  for (const std::string& name : names_in(options.data_dir)) {
+    if (!has_list_name(name) || core::ends_with(name, ".txt")) continue;
+    try {
+      CsvManifest list(options.data_dir + "/" + name, options, "", name);
+      int rows = 0, found = 0;
+      FileStamp stamp;
+      for (; rows < kRows && list.next(); ++rows) {
+        list.image(stamp);
+        found += stamp.size >= 0;
+      }
+      if (2 * found > rows) return name;
+    } catch (const core::Error&) {  // it is no such list
+    }
+  }
+  return "";
+}
+
+/// Whether names are the same but for numbers behind them: part_1 and part_2.
+bool differ_by_number(const std::vector<std::string>& names) {
+  const auto stem = [](const std::string& name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); };
+  const std::string first = stem(names.front());
+  const auto is_same = [&](const std::string& name) { return stem(name) == first && name != first; };
+  return first.size() > 2 && names.size() > 1 && std::all_of(names.begin(), names.end(), is_same);
+}
+
+/// Folders in data_dir that would be taken for classes and are parts of a data set or its splits. Throws Error{data}.
+void refuse_other_folders(const config::DataOptions& options) {
+  const std::vector<std::string> folders = folders_in(options.data_dir);
+  if (folders.empty() || is_directory(options.data_dir + "/" + options.train_split)) return;
+  const std::string place = core::printable(options.data_dir);
+  const std::string named = core::list_text(
+      folders.size() > kMaxNamed ? std::vector<std::string>(folders.begin(), folders.begin() + kMaxNamed) : folders);
+  const auto begins_as_split = [](const std::string& folder) {
+    const std::string name = core::lower_case(folder);
+    return name.rfind("train", 0) == 0 || name.rfind("val", 0) == 0 || name.rfind("test", 0) == 0 ||
+           name.rfind("data", 0) == 0;
+  };
+  if (folders.size() > 1 && std::all_of(folders.begin(), folders.end(), begins_as_split)) {
+    throw layout_error(
+        core::ErrorKind::data,
+        core::format("{} holds {}, which are called like splits and not like classes", place, core::printable(named)),
+        options,
+        core::format("name the split to train on: --train-split {0} (and --val-split); where the folders are "
+                     "classes: --dataset folder",
+                     core::shell_word(folders.front())));
+  }
+  if (!differ_by_number(folders)) return;
+  const std::string list = list_of_folders(options);
+  if (list.empty()) return;
+  throw layout_error(
+      core::ErrorKind::data,
+      core::format("{} holds {}, whose images {} lists: they are parts and not classes", place, core::printable(named),
+                   core::printable(list)),
+      options,
+      core::format("--data-dir {} --val-fraction 0.1, with --csv-label for the column of the classes; where "
+                   "the folders are classes: --dataset folder",
+                   core::shell_word(options.data_dir + "/" + list)));
+}
+
 std::unique_ptr<Layout> detected(const config::DataOptions& options) {
   using Type = config::DatasetType;
   if (!is_directory(options.data_dir)) {
@@ -314,6 +376,7 @@ std::unique_ptr<Layout> detected(const config::DataOptions& options) {
     if (auto layout = find(options)) return layout;
   }
   if (has_class_folders(options)) {
+    refuse_other_folders(options);
     const bool has_videos = looks_like_clips(options);
     return as(has_videos ? Type::clips : Type::folder, folder_layout(options, has_videos));
   }

@@ -162,12 +162,15 @@ class ImageScan : public ClassFolderScan {
     walker.visit_files(
         folder_, class_name, [&](const std::string& path, const FileStamp& stamp) { add(images_, path, stamp); },
         [&](const std::string& path, const FileStamp& stamp) { add(sounds_, path, stamp); }, /*videos=*/nullptr);
-    if (below.size() < 2 || below.size() > kMostBelow) has_direct_ = true;
+    if (below.empty() || below.size() > kMostBelow) has_direct_ = true;
     below_.push_back(std::move(below));
   }
   std::string levels(const std::vector<std::string>& class_names) const override {
     if (has_direct_ || below_.size() < 2) return "";
-    const std::set<std::string>& first = below_.front();
+    const auto has_several = [](const std::set<std::string>& names) { return names.size() > 1; };
+    const auto several = std::find_if(below_.begin(), below_.end(), has_several);
+    if (several == below_.end()) return "";
+    const std::set<std::string>& first = *several;
     const std::string classes = core::list_text(quoted(class_names), 3), inner = core::list_text(quoted(first), 3);
     if (std::all_of(below_.begin(), below_.end(), [&](const auto& names) { return names == first; })) {
       return core::format(

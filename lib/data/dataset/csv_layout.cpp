@@ -89,8 +89,10 @@ class CsvLayout : public Layout {
       } else if (looks_whole(label)) {
         names.insert(label);
         manifest.require_classes(names);
-        manifest.fail(core::format("label '{}' is a number, but the first label is a name", label),
-                      "use either numbers or class names for all rows of all splits");
+        manifest.fail(
+            core::format("label '{}' is a number, but the first label is a name", label),
+            "use either numbers or class names for all rows of all splits; where an image has several: --task "
+            "multilabel");
       }
       names.insert(label);
     }

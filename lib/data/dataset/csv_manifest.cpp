@@ -294,8 +294,8 @@ std::string quoted_names(const CsvManifest& manifest, const std::vector<size_t>&
 bool reads_flag(const std::string& text, float& flag) {
   const std::string word = core::lower_case(text);
   double value = -1;
-  if (word == "true" || word == "false") {
-    value = word == "true" ? 1 : 0;
+  if (word == "true" || word == "false" || word == "yes" || word == "no") {
+    value = word == "true" || word == "yes" ? 1 : 0;
   } else if (!reads_number(text, value)) {
     return false;
   }
@@ -346,7 +346,7 @@ void LabelManifest::choose_among(const std::vector<size_t>& others) {
       double value = 0;
       float flag = 0;
       are_numbers = are_numbers && reads_number(row[column], value);
-      are_flags = (row[column].empty() || reads_flag(row[column], flag)) && are_flags;
+      are_flags = (is_missing(row[column]) || reads_flag(row[column], flag)) && are_flags;
       ones += flag == 1;
     }
     is_one = is_one && ones == 1;
@@ -401,8 +401,8 @@ bool LabelManifest::next() {
     label_ = folder.substr(folder.find_last_of("/\\") + 1);
     if (label_.empty()) fail("the label is missing: the list has paths alone, and this one has no folder", kCsvHint);
   }
-  if (label_.empty()) {
-    fail("the label is missing",
+  if (is_missing(label_)) {
+    fail("the label is missing" + (label_.empty() ? "" : " (it reads '" + label_ + "')"),
          std::string(kCsvHint) + "; where an image may have no label, or several: --task multilabel");
   }
   return true;

@@ -17,6 +17,11 @@
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
+bool is_missing(const std::string& cell) {
+  const std::string word = core::lower_case(cell);
+  return word.empty() || word == "nan" || word == "<na>";
+}
+
 namespace {
 
 constexpr size_t kMaxTargets = 4096;
@@ -82,23 +87,17 @@ std::vector<std::string> python_list(const std::string& text) {
   return items;
 }
 
-/// pandas writes "nan" for an empty cell.
-bool is_no_tag(const std::string& text) {
-  const std::string word = core::lower_case(text);
-  return word.empty() || word == "nan" || word == "<na>";
-}
-
 std::vector<std::string> tags_of(const std::string& text, char separator) {
   std::vector<std::string> tags;
   if (is_python_list(text)) {
     tags = python_list(text);
-    tags.erase(std::remove_if(tags.begin(), tags.end(), is_no_tag), tags.end());
+    tags.erase(std::remove_if(tags.begin(), tags.end(), is_missing), tags.end());
     return tags;
   }
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(separator, begin), text.size());
     const std::string tag = without_blanks(text.substr(begin, end - begin));
-    if (!is_no_tag(tag)) tags.push_back(tag);
+    if (!is_missing(tag)) tags.push_back(tag);
     begin = end + 1;
   }
   return tags;

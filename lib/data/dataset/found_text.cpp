@@ -85,6 +85,7 @@ constexpr std::array kKinds = {
     FoundKind{".mdb", "LMDB database", kAsFiles},
     FoundKind{".rec", "RecordIO file", kAsFiles},
     FoundKind{".beton", "FFCV file", "give the data set that it was made of"},
+    FoundKind{".mds", "MosaicML shard", kAsFiles},
     FoundKind{".mp4", "video", kVideos},
     FoundKind{".avi", "video", kVideos},
     FoundKind{".mov", "video", kVideos},

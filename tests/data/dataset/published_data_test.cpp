@@ -358,6 +358,67 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
   });
 }
 
+TEST(PublishedDataTest, ListsFindTheirImagesWhereArchivesAndSpreadsheetsLeaveThem) {
+  const auto listed = [](std::vector<std::string> images, const std::string& list) {
+    return [=](const TempFolder& at) {
+      write_images(at, images);
+      at.write("train.csv", list);
+      at.write("val.csv", list);
+    };
+  };
+  expect_all({
+      {"NumbersThatLostTheirZeros", listed({"images/00001.jpg", "images/00012.jpg"}, "id,label\n1,a\n12,b\n"),
+       "a b / a b of a|b"},
+      {"ADotInFront",
+       listed({"train/1.jpg", "train/2.jpg"}, "path,label\n./data/train/1.jpg,a\n./data/train/2.jpg,b\n"),
+       "a b / a b of a|b"},
+      {"FoldersInFolders",
+       listed({"data/pictures/all/1.jpg", "data/pictures/all/2.jpg"}, "path,label\n1.jpg,a\n2.jpg,b\n"),
+       "a b / a b of a|b"},
+      {"AnArchiveInAFolderOfItsName", listed({"pics/pics/1.jpg", "pics/pics/2.jpg"}, "id,label\n1,a\n2,b\n"),
+       "a b / a b of a|b"},
+      {"CellsThatPandasLeftEmpty", listed({"1.jpg", "2.jpg"}, "path,label\n1.jpg,a\n2.jpg,NaN\n"),
+       "the label is missing (it reads 'NaN')"},
+      {"FlagsWithEmptyCells", listed({"1.jpg", "2.jpg", "3.jpg"}, "path,a,b\n1.jpg,1.0,0\n2.jpg,1,nan\n3.jpg,TRUE,1\n"),
+       "columns 'a' and 'b' hold several labels per row, as 0 and 1 # add --task multilabel"},
+      {"FlagsInWords", listed({"1.jpg", "2.jpg"}, "path,a,b\n1.jpg,yes,no\n2.jpg,Yes,YES\n"),
+       "columns 'a' and 'b' hold several labels per row, as 0 and 1 # add --task multilabel"},
+  });
+}
+
+TEST(PublishedDataTest, AListOfNoSplitTakesTrainingImagesAndNotThoseOfTheTestOfTheSameNames) {
+  const TempFolder folder;
+  write_images(folder, {"test/1.jpg", "test/2.jpg", "train/1.jpg", "train/2.jpg", "train/3.jpg"});
+  folder.write("labels.csv", "id,label\n1,a\n2,b\n3,a\n");
+  config::DataOptions options;
+  options.data_dir = folder.path();
+  options.val_split = config::kNoValidation;
+  const auto train = open_datasets(options).train;
+  ASSERT_EQ(train->size(), 3);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(train->relative_name(i).rfind("train/", 0), 0u) << train->relative_name(i);
+}
+
+TEST(PublishedDataTest, PartsAndSplitsAreNoClasses) {
+  const auto parts = [](const TempFolder& at) { write_images(at, {"images_part_1/i1.jpg", "images_part_2/i2.jpg"}); };
+  const auto with = [](config::DataOptions& options) { options.val_split = config::kNoValidation; };
+  expect_all({
+      {"PartsBesideTheirList",
+       [parts](const TempFolder& at) {
+         parts(at);
+         at.write("metadata_of_images.csv", "image_id,dx\ni1,nv\ni2,mel\n");
+       },
+       "DIR holds images_part_1 and images_part_2, whose images metadata_of_images.csv lists: they are parts and not "
+       "classes",
+       with},
+      {"WithoutAListTheyAreClasses", parts, "images_part_1 images_part_2 /", with},
+      {"SplitsOfOtherNames",
+       [](const TempFolder& at) {
+         write_images(at, {"data_256/a/1.jpg", "data_256/b/2.jpg", "val_256/3.jpg"});
+       },
+       "DIR holds data_256 and val_256, which are called like splits and not like classes", with},
+  });
+}
+
 TEST(PublishedDataTest, WhatWasFoundOtherwiseIsSaid) {
   const TempFolder folder;
   write_images(folder, {"images/k1.jpg", "images/k2.jpg"});
