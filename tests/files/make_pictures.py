@@ -512,6 +512,51 @@ for name, widths, masks in (("4444", (4, 4, 4, 4), (0xF00, 0xF0, 0xF, 0xF000)), 
     case(f"bmp_16_alpha_{name}.bmp", bmp(bytes(header), packed_pixels(words, "<u2")), look)
 case("bmp_array.bmp", b"BA" + struct.pack("<IIHH", 40, 0, 0, 0) + bmp(info(8), rows_of(gray[::-1]), table), ("bitmap array",))
 
+# Other bytes in place of the end marker, and data that ends before them
+for name, options in (("420", {}), ("444", {"subsampling": 0}), ("restarts", {"restart_marker_blocks": 2}), ("progressive", {"progressive": True})):
+    jpeg = saved(smooth, "JPEG", quality=90, **options)
+    end = jpeg.rindex(b"\xff\xd9")
+    for tail, behind in (("zeros_100", bytes(100)), ("zeros_4096", bytes(4096)), ("random", np.random.default_rng(5).bytes(700))):
+        case(f"jpeg_{name}_then_{tail}_without_end.jpg", jpeg[:end] + behind, ("cut short",) if name == "progressive" or tail == "random" else seen(jpeg))
+        if tail != "random":
+            for cut in (2, 9, 60):
+                case(f"jpeg_{name}_cut_{cut}_then_{tail}.jpg", jpeg[:end - cut] + behind, ("cut short",))
+    if name != "progressive":
+        case(f"jpeg_{name}_cut_1_then_zero.jpg", jpeg[:end - 1] + b"\0", ("cut short",))
+padded = np.pad(index, ((0, 0), (0, 3)))
+rows8 = b"".join(b"".join(bytes([1, v]) for v in row) + b"\0\0" for row in padded[::-1])
+rows4 = b"".join(b"".join(bytes([2, a << 4 | b]) for a, b in zip(row[::2], row[1::2])) + b"\0\0" for row in padded[::-1])
+case("bmp_rle8_padded_rows.bmp", bmp(info(8, compression=1), rows8 + b"\0\1", table))
+case("bmp_rle4_padded_rows.bmp", bmp(info(4, compression=2), rows4 + b"\0\1", table[:64]))
+jpeg = saved(smooth, "JPEG", quality=90)
+
+
+def app1(entries, head=b"Exif\0\0"):
+    body = b"II*\0\x08\0\0\0" + struct.pack("<H", len(entries)) + b"".join(entries) + bytes(4)
+    return b"\xff\xe1" + struct.pack(">H", len(head) + len(body) + 2) + head + body
+
+
+turn = struct.pack("<HHIHH", 0x0112, 3, 1, 6, 0)
+at = jpeg.index(b"\xff\xda")
+case("jpeg_turned_behind_frame_header.jpg", jpeg[:at] + app1([turn]) + jpeg[at:])
+for name, segment in (("no_number", app1([struct.pack("<HHIHH", 0x0112, 3, 0, 6, 0)])), ("float", app1([struct.pack("<HHIf", 0x0112, 11, 1, 6)])),
+                      ("other_head", app1([turn], b"Exif\0\xff")), ("entry_outside_first", app1([struct.pack("<HHII", 0x010f, 2, 4000, 900000), turn]))):
+    case(f"jpeg_turned_{name}.jpg", jpeg[:2] + segment + jpeg[2:])
+gif = saved(Image.fromarray(smooth).quantize(8), "GIF", interlace=0)
+at = 13 + (3 << (gif[10] & 7) + 1)
+case("gif_zeros_between_blocks.gif", gif[:at] + bytes(5) + gif[at:])
+for name, data, words in (
+        ("cgbi", png[:8] + b"\0\0\0\4CgBI" + bytes(8) + png[8:], "CgBI"), ("http", b"HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n\r\n" + jpeg, "tail -c +46 "),
+        ("byte_order_mark", b"\xef\xbb\xbf" + jpeg, "tail -c +4 "), ("base64", b"/9j/4AAQSkZJRgABAQ==", "base64 -d"),
+        ("data_uri", b"data:image/jpeg;base64,/9j/4AAQSkZJRg==", "base64 -d"), ("png_as_text", png.replace(b"\r\n", b"\n"), "as binary"),
+        ("png_as_dos_text", png.replace(b"\n", b"\r\n"), "as binary"), ("xpm", b"/* XPM */\nstatic char *a[] = {", "xpm:"),
+        ("xbm", b"#define a_width 8\n#define a_height 8\n", "xbm:"), ("xwd", struct.pack(">4I", 106, 7, 2, 8) + bytes(90), "xwd:"),
+        ("pict", bytes(522) + b"\0\x11\2\xff\x0c\0" + bytes(40), "pict:"), ("dpx", b"SDPX\0\0\2\0V2.0" + bytes(40), "dpx:"),
+        ("jng", b"\x8bJNG\r\n\x1a\n" + bytes(40), "jng:"), ("pcx_bits", b"\x0a\2\1\1" + bytes(124), "pcx:"),
+        ("jbig", b"\0\0\1\0" + struct.pack(">3I", 37, 21, 32) + bytes(40), "jbigtopnm"), ("icon", b"\0\0\1\0\1\0\x10\x10" + bytes(40), "icon of Windows"),
+        ("read_as_text", b"\xef\xbf\xbdPNG\r\n", "loses bytes"), ("lfs", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull")):
+    case(f"other_{name}.jpg", data, (words,))
+
 with open(os.path.join(folder, "right.txt"), "w") as file:
     for name in sorted(right):
         file.write(f"{name} {right[name]}\n")

@@ -132,7 +132,7 @@ class AuditPage {
         heading("Corrupt", found().bad.size(), kShownLines) + "<div class=\"scroll\" tabindex=\"0\"><table>\n";
     for (size_t i = 0; i < std::min(kShownLines, found().bad.size()); ++i) {
       html += format("<tr><td>{}</td><td>{}</td></tr>\n", escape_html(audited_.name_of(found().bad[i].at)),
-                     escape_html(found().bad[i].reason));
+                     escape_html(audited_.reason_of(found().bad[i])));
     }
     return html + "</table></div>\n";
   }

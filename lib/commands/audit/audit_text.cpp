@@ -135,7 +135,7 @@ std::string audit_text(const Audited& audited) {
   text +=
       format("corrupt   {}\n", findings.bad.empty() ? "none" : count_text(static_cast<int64_t>(findings.bad.size())));
   for (size_t i = 0; i < std::min(kExamples, findings.bad.size()); ++i) {
-    text += format("            {}: {}\n", audited.name_of(findings.bad[i].at), findings.bad[i].reason);
+    text += format("            {}: {}\n", audited.name_of(findings.bad[i].at), audited.reason_of(findings.bad[i]));
   }
   text += more_text(findings.bad.size());
   text += format("one colour  {}\n",
@@ -214,7 +214,7 @@ core::Json audit_json(const Audited& audited) {
   json["corrupt"] = Json::array();
   for (const data::CorruptSample& bad : findings.bad) {
     Json sample = sample_json(audited, bad.at);
-    sample["reason"] = bad.reason;
+    sample["reason"] = audited.reason_of(bad);
     json["corrupt"].push_back(std::move(sample));
   }
   json["one_colour"] = Json::array();

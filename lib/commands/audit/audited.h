@@ -11,6 +11,7 @@
 #include "data/audit/audit.h"
 #include "data/image/decode.h"
 #include "data/source.h"
+#include "data/storage/byte_reader.h"
 
 namespace stoker::train {
 
@@ -46,6 +47,9 @@ struct Audited {
   /// "train: cat/0007.jpg"
   std::string name_of(const data::SampleAt& at) const {
     return core::format("{}: {}", split_of(at), core::printable(source_of(at).relative_name(at.index)));
+  }
+  std::string reason_of(const data::CorruptSample& bad) const {
+    return data::reason_for(source_of(bad.at).name(bad.at.index), bad.reason);
   }
   /// Its class, or the numbers that are to be learned of it.
   std::string label_of(const data::SampleAt& at) const;

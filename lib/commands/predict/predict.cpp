@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "data/image/contact_sheet.h"
+#include "data/storage/byte_reader.h"
 #include "engine/task/heat_map.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
@@ -137,7 +138,8 @@ class Rows {
     for (; next_ < end; ++next_, ++left_out_) {
       const auto found = std::lower_bound(bad.begin(), bad.end(), next_, before);
       const bool is_known = found != bad.end() && found->sample == next_;
-      table_.add_error(loaded_.source->name(next_), is_known ? found->reason : "was not read");
+      const std::string name = loaded_.source->name(next_);
+      table_.add_error(name, is_known ? data::reason_for(name, found->reason) : "was not read");
     }
   }
   int64_t left_out() const { return left_out_; }

@@ -88,6 +88,8 @@ class GifFrame {
   void find_frame() {
     constexpr int kGraphics = 0xF9;
     for (;;) {
+      // Zeros between blocks are passed over, as in Pillow; giflib reads each block byte by byte.
+      while (bytes_.file->has(bytes_.at, 1) && bytes_.file->u8(bytes_.at) == 0) ++bytes_.at;
       GifRecordType kind = UNDEFINED_RECORD_TYPE;
       if (DGifGetRecordType(gif_.get(), &kind) == GIF_ERROR) return fail();
       if (kind == TERMINATE_RECORD_TYPE) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -79,9 +81,10 @@ std::string decode_image(const uint8_t* bytes, uint64_t size, int channels, cons
 
 namespace {
 
-/// Markers are found as libjpeg finds them: what stands between two segments is passed over.
+/// Markers are found as libjpeg finds them: what stands between two segments is passed over. EXIF may stand behind the
+/// frame header, too.
 std::string read_jpeg_header(const ByteView& file, ImageHeader& header) {
-  bool has_exif = false;
+  bool has_exif = false, has_frame = false;
   for (uint64_t at = 2; file.has(at, 4);) {
     if (file.u8(at) != 0xFF || file.u8(at + 1) == 0xFF || file.u8(at + 1) == 0) {
       ++at;
@@ -95,24 +98,29 @@ std::string read_jpeg_header(const ByteView& file, ImageHeader& header) {
     const uint64_t length = file.big16(at + 2);
     if (marker == 0xE1 && !has_exif && file.matches(at + 4, std::string_view("Exif\0", 5)) && length > 8) {
       has_exif = true;
-      header.orientation = std::max(1, exif_orientation(file.part(at + 10, length - 8)));
+      // Pillow takes none from EXIF that begins otherwise.
+      const bool is_read = file.matches(at + 4, std::string_view("Exif\0\0", 6));
+      header.orientation = is_read ? std::max(1, exif_orientation(file.part(at + 10, length - 8))) : 1;
     }
     // Start of frame: SOF0..SOF15 without DHT, JPG and DAC, which lie between.
-    if (marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC) {
+    const bool is_frame = marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+    if (is_frame && !has_frame) {
       if (!file.has(at, 10)) return "JPEG cut short inside its header";
       header.height = static_cast<int>(file.big16(at + 5));
       header.width = static_cast<int>(file.big16(at + 7));
       header.channels = static_cast<int>(file.u8(at + 9));
       const bool is_plain = marker <= 0xC2 || marker == 0xC9 || marker == 0xCA;
       if (!is_plain) return "JPEG without loss, or in parts, is not read; convert it: ffmpeg -i FILE FILE.png";
-      if (file.u8(at + 4) <= 8) return "";
-      return core::format("JPEG of {} bits is not read; convert it: gdal_translate -of PNG FILE FILE.png",
-                          file.u8(at + 4));
+      if (file.u8(at + 4) > 8) {
+        return core::format("JPEG of {} bits is not read; convert it: gdal_translate -of PNG FILE FILE.png",
+                            file.u8(at + 4));
+      }
+      has_frame = true;
     }
-    if (marker == 0xDA || marker == 0xD9) return "JPEG without a frame header";
+    if (marker == 0xDA || marker == 0xD9) return has_frame ? "" : "JPEG without a frame header";
     at += 2 + std::max<uint64_t>(length, 2);
   }
-  return "JPEG cut short inside its header";
+  return has_frame ? "" : "JPEG cut short inside its header";
 }
 
 /// The text of a PNG chunk tEXt, zTXt or iTXt with this keyword; empty: it has another, or is damaged.
@@ -188,6 +196,10 @@ int png_orientation(const ByteView& file) {
 }
 
 std::string read_png_header(const ByteView& file, ImageHeader& header) {
+  if (file.matches(12, "CgBI")) {
+    return "PNG as Xcode makes it for iPhones (CgBI) is not read; convert it on a Mac: xcrun -sdk iphoneos pngcrush "
+           "-revert-iphone-optimizations FILE FILE.png";
+  }
   if (!file.has(0, 33) || !file.matches(12, "IHDR")) return "PNG cut short inside its header";
   const uint32_t width = file.big32(16), height = file.big32(20), color = file.u8(25);
   if (width > 0x7FFFFFFF || height > 0x7FFFFFFF) return "PNG header with a size out of range";
@@ -272,27 +284,47 @@ std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits&
   return reason;
 }
 
+namespace {
+
+template <typename Number, typename Bits>
+Number number_of_bits(Bits bits) {
+  static_assert(sizeof(Number) == sizeof(Bits));
+  Number number;
+  std::memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+}  // namespace
+
 int exif_orientation(const ByteView& exif) {
   const bool little = exif.matches(0, "II");
   if (!little && !exif.matches(0, "MM")) return 0;
   const auto u16 = [&](uint64_t at) { return little ? exif.little16(at) : exif.big16(at); };
   const auto u32 = [&](uint64_t at) { return little ? exif.little32(at) : exif.big32(at); };
-  constexpr uint32_t kOrientationTag = 0x0112;
-  // Bytes of a number of each type; 0: it is no whole number. Nor is BYTE one to Pillow, which reads a text of bytes.
-  constexpr std::array<uint32_t, 14> kBytes = {0, 0, 0, 2, 4, 8, 1, 0, 2, 4, 8, 0, 0, 4};
+  constexpr uint32_t kOrientationTag = 0x0112, kRational = 5, kSignedRational = 10, kFloatType = 11, kDoubleType = 12;
+  // Bytes of each type that Pillow has. A number is none to it where it is a BYTE, a text or of no meaning.
+  constexpr std::array<uint32_t, 17> kBytes = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
+  constexpr std::array<bool, 17> kIsNumber = {false, false, false, true, true, true,  true,  false, true,
+                                              true,  true,  true,  true, true, false, false, false};
   const uint64_t directory = u32(4);
   const uint32_t entries = u16(directory);
   int found = 0;
   for (uint32_t i = 0; i < entries; ++i) {
     const uint64_t entry = directory + 2 + 12 * uint64_t{i};
     if (!exif.has(entry, 12)) break;
-    if (u16(entry) != kOrientationTag) continue;
     const uint32_t type = u16(entry + 2), bytes = type < kBytes.size() ? kBytes[type] : 0;
-    const uint64_t at =
-        uint64_t{bytes} * u32(entry + 4) > 4 ? u32(entry + 8) : entry + 8;  // of the first, where several
-    uint32_t value = bytes == 0 ? 0 : bytes == 1 ? exif.u8(at) : bytes == 2 ? u16(at) : u32(at);
-    if (bytes == 8) value = u32(at + 4) != 0 && value % u32(at + 4) == 0 ? value / u32(at + 4) : 0;
-    found = value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+    const uint64_t size = uint64_t{bytes} * u32(entry + 4);
+    if (size == 0) continue;
+    const uint64_t at = size > 4 ? u32(entry + 8) : entry + 8;  // of the first, where several
+    if (!exif.has(at, size)) break;                             // Pillow reads no entry behind such a one
+    if (u16(entry) != kOrientationTag) continue;
+    double value = bytes == 1 ? exif.u8(at) : bytes == 2 ? u16(at) : u32(at);
+    if (type == kRational || type == kSignedRational) value /= u32(at + 4);
+    if (type == kFloatType) value = static_cast<double>(number_of_bits<float>(u32(at)));
+    if (type == kDoubleType)
+      value = number_of_bits<double>(uint64_t{u32(little ? at + 4 : at)} << 32 | u32(little ? at : at + 4));
+    const bool is_one = kIsNumber[type] && value >= 1 && value <= 8 && value == std::floor(value);
+    found = is_one ? static_cast<int>(value) : 1;
   }
   return found;
 }

@@ -123,14 +123,15 @@ std::string parse_bmp(const ByteView& file, BmpHeader& bmp) {
 std::string unpack_rle(const ByteView& file, const BmpHeader& bmp, std::vector<uint8_t>& indices) {
   const bool is_rle4 = bmp.compression == kRle4;
   indices.assign(bmp.width * bmp.height, 0);
+  const uint64_t most_in_row = std::max(bmp.width + 1, (bmp.width + 3) / 4 * 4);
   uint64_t x = 0, y = 0;
   const auto put = [&](uint32_t index) {
     if (x < bmp.width && y < bmp.height) indices[y * bmp.width + x] = static_cast<uint8_t>(index);
     ++x;
   };
   for (uint64_t at = bmp.pixels_at; y < bmp.height;) {
-    // One more than a row has is what some writers make of an odd width.
-    if (x > bmp.width + 1) return "damaged BMP: a row of it has more pixels than the image is wide";
+    // One more than a row has is what some writers make of an odd width; others pad rows to a multiple of 4.
+    if (x > most_in_row) return "damaged BMP: a row of it has more pixels than the image is wide";
     if (!file.has(at, 2)) {
       // The end mark of the last row is missing where all pixels are there.
       return y + 1 == bmp.height && x >= bmp.width ? "" : core::format("BMP cut short: {} bytes", file.size());

@@ -47,6 +47,12 @@ std::string unread_tiff(const TiffDirectory& tiff) {
   const char* const colours = colour_name(tiff.colour_kind);
   if (colours != nullptr) {
     const bool is_raw = tiff.colour_kind == 32803 || tiff.colour_kind == 34892;
+    // As OpenCV writes floats. ImageMagick and GraphicsMagick give other colours.
+    if (tiff.colour_kind == 32845) {
+      return converted_by(colours,
+                          "python3 -c \"import cv2, sys; cv2.imwrite(sys.argv[2], cv2.imread(sys.argv[1], "
+                          "cv2.IMREAD_UNCHANGED), [cv2.IMWRITE_TIFF_COMPRESSION, 1])\" FILE FILE.tif");
+    }
     return is_raw ? converted_by(colours, "dcraw_emu -T FILE") : converted_by(colours);
   }
   if (tiff.colour_kind > kYcbcr || tiff.colour_kind == 4) {

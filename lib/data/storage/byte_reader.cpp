@@ -181,10 +181,17 @@ constexpr KnownKind kKnown[] = {
     {0, "\xD7\xCD\xC6\x9A", true, "WMF", "convert FILE FILE.png"},
     {0, std::string_view("\x01\xDA\0\x01", 4), true, "SGI", "convert sgi:FILE FILE.png"},
     {0, "\x01\xDA\x01\x01", true, "SGI", "convert sgi:FILE FILE.png"},
-    {0, "\x0A\x05\x01\x08", true, "PCX", "convert pcx:FILE FILE.png"},
-    {0, "\x0A\x05\x01\x01", true, "PCX", "convert pcx:FILE FILE.png"},
     {0, "\x59\xA6\x6A\x95", true, "Sun raster", "convert sun:FILE FILE.png"},
     {0, "\x8AMNG", true, "MNG", "convert 'FILE[0]' FILE.png"},
+    {0, "\x8BJNG", true, "JNG", "convert jng:FILE FILE.png"},
+    {0, "SDPX", true, "DPX", "convert dpx:FILE FILE.png"},
+    {0, "XPDS", true, "DPX", "convert dpx:FILE FILE.png"},
+    {0, "\x80\x2A\x5F\xD7", true, "Cineon", "convert cin:FILE FILE.png"},
+    {0, "/* XPM */", true, "XPM", "convert xpm:FILE FILE.png"},
+    {4, std::string_view("\0\0\0\7\0\0\0", 7), true, "XWD", "convert xwd:FILE FILE.png"},
+    {522, std::string_view("\0\x11\2\xFF", 4), true, "PICT", "convert pict:FILE FILE.png"},
+    {522, "\x11\1", true, "PICT", "convert pict:FILE FILE.png"},
+    {0, "id=ImageMagick", true, "MIFF", "convert miff:FILE FILE.png"},
     {0, "AT&TFORM", true, "DjVu", "ddjvu -format=tiff FILE FILE.tif"},
     {0, "II\xBC\x01", true, "JPEG XR", "JxrDecApp -i FILE -o FILE.tif"},
     {0, "BPG\xFB", true, "BPG", "bpgdec -o FILE.png FILE"},
@@ -196,6 +203,8 @@ constexpr KnownKind kKnown[] = {
     {0, "DDS ", true, "DDS", "convert FILE FILE.png"},
     {0, "qoif", true, "QOI", "convert FILE FILE.png"},
     {0, "icns", true, "an icon of macOS", "convert FILE FILE.png"},
+    // An icon of Windows has the number of its pictures there.
+    {0, std::string_view("\0\0\1\0\0\0", 6), true, "JBIG", "jbigtopnm FILE > FILE.pbm"},
     {0, std::string_view("\0\0\1\0", 4), true, "an icon of Windows", "convert 'FILE[0]' FILE.png"},
     {0, "FUJIFILMCCD-RAW", true, "a camera's raw file (RAF)", "dcraw_emu -T FILE"},
     {0, std::string_view("IIU\0", 4), true, "a camera's raw file (RW2)", "dcraw_emu -T FILE"},
@@ -228,7 +237,6 @@ constexpr KnownKind kKnown[] = {
     {4, "ftyp", false, "a video", "ffmpeg -i FILE FILE_%05d.png"},
     {8, "AVI ", false, "a video", "ffmpeg -i FILE FILE_%05d.png"},
     {0, "\x1A\x45\xDF\xA3", false, "a video", "ffmpeg -i FILE FILE_%05d.png"},
-    {0, "version https://git-lfs", false, "a pointer of Git LFS", "git lfs pull"},
 };
 
 const KnownKind* known_kind(const ByteView& file) {
@@ -263,12 +271,78 @@ bool is_pnm(const ByteView& file) {
 /// TGA has no first bytes of its own, only a header of plausible numbers.
 bool may_be_tga(const ByteView& file) {
   constexpr std::array<uint32_t, 6> kTypes = {1, 2, 3, 9, 10, 11};
-  constexpr std::array<uint32_t, 5> kDepths = {8, 15, 16, 24, 32};
+  constexpr std::array<uint32_t, 6> kDepths = {1, 8, 15, 16, 24, 32};
   const auto is_in = [](const auto& list, uint32_t value) {
     return std::find(list.begin(), list.end(), value) != list.end();
   };
   return file.has(0, 18) && file.u8(1) <= 1 && is_in(kTypes, file.u8(2)) && file.little16(12) > 0 &&
          file.little16(14) > 0 && is_in(kDepths, file.u8(16)) && file.u8(17) < 64;
+}
+
+/// PCX has a single byte of its own, then a version, whether it is packed, and the bits of a sample.
+bool is_pcx(const ByteView& file) {
+  const uint32_t version = file.u8(1), bits = file.u8(3);
+  return file.has(0, 32) && file.u8(0) == 10 && version <= 5 && version != 1 && file.u8(2) <= 1 &&
+         (bits == 1 || bits == 2 || bits == 4 || bits == 8);
+}
+
+/// C files begin so, too.
+bool is_xbm(const ByteView& file) {
+  constexpr std::string_view kWidth = "_width ";
+  const ByteView front = file.part(0, 256);
+  return file.matches(0, "#define ") && std::search(front.data(), front.data() + front.size(), kWidth.begin(),
+                                                    kWidth.end()) != front.data() + front.size();
+}
+
+/// A whole picture in a wrapping, or one that something has changed on its way. `reason` holds the remedy.
+struct WrappedKind {
+  std::string_view magic;
+  const char* reason;
+};
+
+constexpr WrappedKind kWrapped[] = {
+    {"\x89PNG\n", "a PNG whose ends of lines a transfer as text has changed; transfer it again as binary"},
+    {"\x89PNG\r\r\n", "a PNG whose ends of lines a transfer as text has changed; transfer it again as binary"},
+    {"\x89PNG\r\n\x1A\r\n", "a PNG whose ends of lines a transfer as text has changed; transfer it again as binary"},
+    {"\tPNG\r\n", "a PNG whose bytes a transfer of 7 bits has changed; transfer it again as binary"},
+    {"\xEF\xBF\xBDPNG", "a PNG that was read as text and written again, which loses bytes; get it again"},
+    {"\xEF\xBF\xBD\xEF\xBF\xBD",
+     "bytes that were read as text and written again, which loses bytes; get the file again"},
+    {"/9j/4", "a JPEG as base64 text is not read; decode it: base64 -d FILE > FILE.jpg"},
+    {"iVBORw0KGgo", "a PNG as base64 text is not read; decode it: base64 -d FILE > FILE.png"},
+    {"R0lGOD", "a GIF as base64 text is not read; decode it: base64 -d FILE > FILE.gif"},
+    {"UklGR", "a WebP as base64 text is not read; decode it: base64 -d FILE > FILE.webp"},
+    {"data:image/",
+     "an image as base64 text is not read; decode it: sed 's/^data:[^,]*,//' FILE | base64 -d > FILE.jpg"},
+    {"version https://git-lfs", "a pointer of Git LFS, not the file itself; get the files: git lfs pull"},
+};
+
+/// The number of bytes of text in front of a JPEG or PNG; 0: there is none behind a text.
+uint64_t text_before_picture(const ByteView& file) {
+  constexpr uint64_t kMostText = 4096;
+  uint64_t at = file.matches(0, "\xEF\xBB\xBF") ? 3 : file.matches(0, "\xFF\xFE") ? 2 : 0;
+  for (; at < kMostText && file.has(at, 8); ++at) {
+    if (file.matches(at, "\xFF\xD8\xFF") || file.matches(at, "\x89PNG\r\n\x1A\n")) return at;
+    const uint32_t byte = file.u8(at);
+    if ((byte < ' ' && byte != '\t' && byte != '\n' && byte != '\r') || byte > '~') return 0;
+  }
+  return 0;
+}
+
+/// Empty: nothing is known of such a wrapping.
+std::string wrapped_kind(const ByteView& file) {
+  for (const WrappedKind& kind : kWrapped) {
+    if (file.matches(0, kind.magic)) return kind.reason;
+  }
+  const uint64_t before = text_before_picture(file);
+  if (before == 0) return "";
+  const bool is_png = file.matches(before, "\x89PNG");
+  return core::format("{} behind {} is not read; cut that off: tail -c +{} FILE > FILE.{}", is_png ? "a PNG" : "a JPEG",
+                      file.matches(0, "HTTP/") ? "the header of a web server's answer"
+                      : file.matches(0, "\xEF\xBB\xBF")
+                          ? "a byte order mark"
+                          : core::counted(static_cast<int64_t>(before), "byte") + " of text",
+                      before + 1, is_png ? "png" : "jpg");
 }
 
 }  // namespace
@@ -289,8 +363,11 @@ ImageFormat image_format(const ByteView& file) {
 
 std::string unread_kind(const ByteView& file) {
   constexpr const char* kRead = "JPEG, PNG, BMP, WebP, TIFF, GIF, PNM, JPEG 2000";
+  if (std::string reason = wrapped_kind(file); !reason.empty()) return reason;
   const KnownKind* const kind = known_kind(file);
   if (kind == nullptr) {
+    if (is_pcx(file)) return "PCX is not read; convert it: convert pcx:FILE FILE.png";
+    if (is_xbm(file)) return "XBM is not read; convert it: convert xbm:FILE FILE.png";
     if (file.little32(0) == 40 && file.little16(12) == 1) {
       return "a bitmap without its file header (DIB) is not read; convert it: convert dib:FILE FILE.png";
     }
@@ -305,10 +382,10 @@ std::string unread_kind(const ByteView& file) {
   return core::format("{} is not read; convert it: {}", kind->name, kind->command);
 }
 
-std::string bad_file_text(const std::string& name, const std::string& reason) {
-  std::string text = core::printable(name) + ": ";
+std::string reason_for(const std::string& name, const std::string& reason) {
   struct stat info {};
-  if (::stat(name.c_str(), &info) != 0) return text + reason;  // a member of an archive
+  if (::stat(name.c_str(), &info) != 0) return reason;  // a member of an archive
+  std::string text;
   const std::pair<std::string_view, std::string> words[] = {{"'FILE[0]'", core::shell_word(name + "[0]")},
                                                             {"FILE", core::shell_word(name)}};
   for (size_t at = 0; at < reason.size();) {
@@ -325,9 +402,14 @@ std::string bad_file_text(const std::string& name, const std::string& reason) {
   return text;
 }
 
+std::string bad_file_text(const std::string& name, const std::string& reason) {
+  return core::printable(name) + ": " + reason_for(name, reason);
+}
+
 bool is_picture(const ByteView& file) {
   const KnownKind* const kind = known_kind(file);
-  return image_format(file) != ImageFormat::unknown || is_bitmap_array(file) || (kind != nullptr && kind->is_picture);
+  return image_format(file) != ImageFormat::unknown || is_bitmap_array(file) || is_pcx(file) ||
+         (kind != nullptr && kind->is_picture);
 }
 
 std::string sha256_of(const ByteReader& file) {

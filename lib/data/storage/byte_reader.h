@@ -127,7 +127,9 @@ enum class ImageFormat { unknown, jpeg, png, bmp, webp, tiff, pnm, gif, jpeg2000
 ImageFormat image_format(const ByteView& file);
 /// For a file of another kind: its name and the command that makes a picture of it. Never empty.
 std::string unread_kind(const ByteView& file);
-/// "name: reason". Reasons hold commands, as unread_kind(): where `name` is a file, it takes the place of FILE in them.
+/// Reasons hold commands, as unread_kind(): where `name` is a file, it takes the place of FILE in them.
+std::string reason_for(const std::string& name, const std::string& reason);
+/// "name: reason", as reason_for().
 std::string bad_file_text(const std::string& name, const std::string& reason);
 /// Whether these are the first bytes of a picture of any format, read or not. 32 bytes are enough.
 bool is_picture(const ByteView& file);

@@ -68,6 +68,11 @@ TEST(TiffTest, OtherKindsAreRefusedWithTheirReason) {
   EXPECT_NE(problem(many), "");
 }
 
+TEST(TiffTest, FloatsAsOpenCvWritesThemAreConvertedByOpenCv) {
+  const Bytes file = tiff_of(cv::Mat(3, 3, CV_32FC3, cv::Scalar(0.5, 0.25, 1)));  // LogLuv
+  EXPECT_NE(problem(file).find("IMWRITE_TIFF_COMPRESSION"), std::string::npos) << problem(file);
+}
+
 TEST(TiffTest, CutFilesAreBadAndNeverMore) {
   const Bytes whole = tiff_of(cv::Mat(40, 30, CV_8UC3, cv::Scalar(10, 200, 30)));
   for (size_t length = 1; length < whole.size(); length += 1 + length / 9) {

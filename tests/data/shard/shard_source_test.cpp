@@ -236,6 +236,19 @@ TEST_F(ShardSourceTest, DamagedArchivesAreRefusedWithTheirPath) {
   EXPECT_EQ(problem(), folder_ / "train-0.tar.index: cut short inside the header");
 }
 
+TEST_F(ShardSourceTest, FilesOfOtherKindsThatAreCalledLikeArchivesAreNamed) {
+  folder_.write("train-0.tar", std::string("\x04\x22\x4D\x18") + std::string(2000, 'x'));
+  EXPECT_EQ(problem(), folder_ / "train-0.tar: compressed by LZ4: its members cannot be read in any order");
+  folder_.write("train-0.tar", std::string("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"));
+  EXPECT_EQ(problem(), folder_ / "train-0.tar is a pointer of Git LFS, not a tar archive");
+  for (const char* const text : {"<!DOCTYPE html><html>", "\xEF\xBB\xBF<html>"}) {
+    folder_.write("train-0.tar", std::string(text));
+    EXPECT_EQ(problem(), folder_ / "train-0.tar is HTML or XML, not a tar archive");
+  }
+  write("train-0.tar", {{"{0}.jpg", jpeg()}, {"{0}.cls", "0"}});
+  EXPECT_EQ(samples().size(), 1u) << "a name that begins as JSON does";
+}
+
 TEST_F(ShardSourceTest, AnEntryTakesFewBytesOfMemory) { EXPECT_LE(sizeof(ShardEntry), 64u); }
 
 }  // namespace

@@ -80,15 +80,30 @@ TEST_F(TreeWalkTest, LeftoversAreNoImagesWhateverTheyHold) {
   folder_.write("c.heic", std::string("\0\0\0\x18"
                                       "ftypheic",
                                       12));
-  const Names leftovers = {"a.jpg.part", "a.jpg.crdownload", "a.jpg~", "a.jpg:Zone.Identifier", "a.jpg.tmp"};
+  const Names leftovers = {"a.jpg.part", "a.jpg.crdownload", "a.jpg~",     "a.jpg:Zone.Identifier",
+                           "a.jpg.tmp",  "#a.jpg#",          "a.jpg.!sync"};
   const Names others = {"a.MOV", "a.AAE", "a.xmp", "a.jpg.Zone", "Icon\r", "a.info"};
   const Names raw = {"a.CR2", "a.dng"};
-  const Names folders = {"@eaDir", "__MACOSX", "#recycle", "@__thumb", "~snapshot", "FOUND.002"};
+  const Names folders = {"@eaDir",
+                         "__MACOSX",
+                         "#recycle",
+                         "@__thumb",
+                         "~snapshot",
+                         "FOUND.002",
+                         "#recycle-1",
+                         "@SynoResource",
+                         "@Trash",
+                         "!sync",
+                         "CANONMSC",
+                         "My Previews.lrdata",
+                         "Photos.photoslibrary/resources"};
   for (const std::string& name : leftovers) folder_.write(name, picture);
   for (const std::string& name : others) folder_.write(name, std::string("[ZoneTransfer]"));
   for (const std::string& name : raw) folder_.write(name, std::string("II*\0", 4));
   for (const std::string& name : folders) folder_.write(name + "/thumb.jpg", picture);
-  for (const std::string name : {"SYNOFILE_THUMB_M.jpg", "AlbumArt_{1}_Large.jpg"}) folder_.write(name, picture);
+  for (const std::string name : {"SYNOFILE_THUMB_M.jpg", "AlbumArt_{1}_Large.jpg", "Folder.jpg"}) {
+    folder_.write(name, picture);
+  }
   EXPECT_EQ(visited(), (Names{"a.jpg", "b", "c.heic"}));
   const Names lines = notes_.lines();
   ASSERT_EQ(lines.size(), 5u);
@@ -96,9 +111,17 @@ TEST_F(TreeWalkTest, LeftoversAreNoImagesWhateverTheyHold) {
       lines[0].rfind("skipped files of cameras' own formats, which are not read (convert them to JPEG or TIFF): 2", 0),
       0u);
   EXPECT_EQ(lines[1].rfind("skipped files that are not images: 6", 0), 0u) << lines[1];
-  EXPECT_EQ(lines[2].rfind("skipped folders of systems and NAS boxes: 6", 0), 0u) << lines[2];
-  EXPECT_EQ(lines[3].rfind("skipped leftovers of downloads and editors: 5", 0), 0u) << lines[3];
-  EXPECT_EQ(lines[4].rfind("skipped thumbnails of NAS boxes and media players: 2", 0), 0u) << lines[4];
+  EXPECT_EQ(lines[2].rfind("skipped folders of systems and NAS boxes: 13", 0), 0u) << lines[2];
+  EXPECT_EQ(lines[3].rfind("skipped leftovers of downloads and editors: 7", 0), 0u) << lines[3];
+  EXPECT_EQ(lines[4].rfind("skipped thumbnails of NAS boxes and media players: 3", 0), 0u) << lines[4];
+}
+
+TEST_F(TreeWalkTest, NamesThatAreNearlyThoseOfLitterAreKept) {
+  const Names kept = {
+      "#1/a.jpg",   "#recycle-bins/a.jpg", "Folder/a.jpg", "Folder.jpg", "Photos.photoslibrary/originals/a.jpg",
+      "Sync/a.jpg", "resources/a.jpg"};
+  for (const std::string& name : kept) folder_.write(name, std::string("x"));
+  EXPECT_EQ(visited(), kept);
 }
 
 TEST_F(TreeWalkTest, ACircleOfLinksEnds) {

@@ -304,7 +304,10 @@ bool EntropyDecoder::read_mcu(const jpeg_decompress_struct& codec, JBLOCKROW* bl
 bool EntropyDecoder::hand_back(jpeg_decompress_struct& codec) {
   bits_.give_back();
   const uint64_t rest = bits_.left > 0 ? bits_.buffer >> (64 - bits_.left) : 0;
-  ended_well_ = bits_.left >= 0 && (rest == 0 || rest == (uint64_t{1} << bits_.left) - 1);  // ones; some write zeros
+  ended_in_ones_ = bits_.left >= 0 && rest == (uint64_t{1} << bits_.left) - 1;
+  ended_well_ = ended_in_ones_ || (bits_.left >= 0 && rest == 0);  // some write zeros
+  const bool is_stuffed = bits_.next[-1] == 0 && bits_.next[-2] == 0xFF;
+  ended_before_others_ = is_stuffed || bits_.next[-1] != (bits_.next < bits_.end ? bits_.next[0] : 0);
   if (bits_.end - bits_.next < 2 || bits_.next[0] != 0xFF || bits_.next[1] != JPEG_EOI) return false;
   codec.src->next_input_byte = bits_.next;
   codec.src->bytes_in_buffer = static_cast<size_t>(bits_.end - bits_.next);

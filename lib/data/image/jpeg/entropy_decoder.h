@@ -105,6 +105,13 @@ class EntropyDecoder {
   /// After hand_back(), whatever it returned: the last block ended in a byte whose other bits are padding. Where
   /// something else follows the blocks of such a stream, it is not a part of them.
   bool ended_well() const { return ended_well_; }
+  /// As ended_well(), for bits of 1 alone.
+  bool ended_in_ones() const { return ended_in_ones_; }
+  /// After hand_back(): the last byte of the blocks is unlike the next one, so that no block was read from a run of one
+  /// byte behind them; where nothing follows, it is not 0.
+  bool ended_before_others() const { return ended_before_others_; }
+  /// After hand_back(): the first byte that is not a part of the blocks.
+  const uint8_t* behind() const { return bits_.next; }
 
  private:
   struct BlockPlan {
@@ -133,7 +140,7 @@ class EntropyDecoder {
   std::array<HuffmanTable, kTables> tables_;
   std::array<uint64_t, kTables> last_use_{};  ///< image number; 0: empty
   uint64_t images_ = 0;
-  bool ended_well_ = false;
+  bool ended_well_ = false, ended_in_ones_ = false, ended_before_others_ = false;
   const bool has_bmi2_;
 };
 

@@ -25,8 +25,9 @@ using Clock = std::chrono::steady_clock;
 /// Why libjpeg was left in the middle.
 enum class Failure { none, bad_image, entropy_gave_up, too_slow };
 
-/// The end marker may be missing; damage gives the pixels that libjpeg makes up.
-enum class Tolerated { nothing, missing_end, damage };
+/// The end marker may be missing, or other bytes may stand in its place, which are then not looked at; damage gives the
+/// pixels that libjpeg makes up.
+enum class Tolerated { nothing, missing_end, other_end, damage };
 
 /// libjpeg reports errors by calling back, and callbacks may not return: they jump to where the decode began.
 /// Nothing with a destructor lives between there and here.
@@ -73,7 +74,8 @@ void on_jpeg_message(j_common_ptr codec, int level) {
   const bool is_left_over = code == JWRN_EXTRANEOUS_DATA && !is_restart;
   if (is_left_over && (session.is_in_pixels || marker == JPEG_EOI)) session.has_left_over = true;
   if (is_left_over || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM || code == JWRN_NOT_SEQUENTIAL) return;
-  if (code == JWRN_JPEG_EOF && session.tolerated == Tolerated::missing_end) return;
+  const bool may_lack_end = session.tolerated == Tolerated::missing_end || session.tolerated == Tolerated::other_end;
+  if (code == JWRN_JPEG_EOF && may_lack_end) return;
   if (session.tolerated != Tolerated::damage) fail_session(session);
 }
 
@@ -209,7 +211,7 @@ bool read_rows(JpegSession& session, const Region& region, int channels, uint8_t
   if (session.entropy_taken_over && !session.entropy->hand_back(codec)) {
     leave_session(session, Failure::entropy_gave_up);
   }
-  jpeg_finish_decompress(&codec);
+  if (session.tolerated != Tolerated::other_end) jpeg_finish_decompress(&codec);
   return true;
 }
 
@@ -302,14 +304,48 @@ bool is_put_before_end(const uint8_t* bytes, uint64_t size, const DecodeLimits& 
   return !session.entropy_taken_over || entropy.ended_well();
 }
 
+/// How the last block ends, where the own stage reads the image to there.
+struct BlocksEnd {
+  bool is_known = false, is_well = false, is_in_ones = false, is_before_others = false;
+  const uint8_t* behind = nullptr;  ///< the first byte that is not a part of them
+};
+
+BlocksEnd end_of_blocks(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits) {
+  EntropyDecoder entropy;
+  JpegSession session;
+  NoRows rows;
+  decode_once(session, &entropy, Tolerated::other_end, bytes, size, 1, limits, Region(), rows);
+  return {session.entropy_taken_over, entropy.ended_well(), entropy.ended_in_ones(), entropy.ended_before_others(),
+          entropy.behind()};
+}
+
 /// Whether nothing but the end marker is missing: Huffman codes of one scan end with the data.
 bool lacks_end_alone(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits) {
   JpegSession session;
   NoRows rows;
   const Failure failure = decode_once(session, nullptr, Tolerated::missing_end, bytes, size, 1, limits, Region(), rows);
   const jpeg_decompress_struct& codec = session.codec;
-  return failure == Failure::none && !session.has_left_over && !codec.progressive_mode && !codec.arith_code &&
-         codec.comps_in_scan == codec.num_components;
+  if (failure != Failure::none || session.has_left_over || codec.progressive_mode || codec.arith_code ||
+      codec.comps_in_scan != codec.num_components) {
+    return false;
+  }
+  const BlocksEnd end = end_of_blocks(bytes, size, limits);
+  return !end.is_known || (end.is_well && end.is_before_others);
+}
+
+/// Whether all blocks are there and a run of one byte follows them in place of the end marker, as where a copy was
+/// filled up with zeros. Behind any other bytes nothing shows that blocks were not read from those.
+bool is_filled_up(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits) {
+  const BlocksEnd end = end_of_blocks(bytes, size, limits);
+  return end.is_known && end.is_in_ones && end.is_before_others &&
+         std::all_of(end.behind, bytes + size, [&](uint8_t byte) { return byte == *end.behind; });
+}
+
+/// How the image ends; `nothing` with an end marker, `damage` where it is cut short.
+Tolerated end_of(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits) {
+  if (has_end_marker(bytes, size)) return Tolerated::nothing;
+  if (lacks_end_alone(bytes, size, limits)) return Tolerated::missing_end;
+  return is_filled_up(bytes, size, limits) ? Tolerated::other_end : Tolerated::damage;
 }
 
 /// For this thread; see take_repair().
@@ -322,14 +358,15 @@ void note_repair(const std::string& reason) { last_repair = reason; }
 
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                         const Region& wanted, RowSink& rows, EntropyStage stage) {
-  const bool has_end = has_end_marker(bytes, size), is_whole = has_end || lacks_end_alone(bytes, size, limits);
-  const Tolerated tolerated = has_end ? Tolerated::nothing : Tolerated::missing_end;
+  const Tolerated end = end_of(bytes, size, limits);
+  const bool is_whole = end != Tolerated::damage;
   constexpr const char* kCutShort = "JPEG: cut short: there is no end marker";
   if (!is_whole && !limits.repair) return kCutShort;
   if (stage == EntropyStage::automatic) stage = chosen_stage();
   thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
   JpegSession session;
-  EntropyDecoder* const entropy = has_end && stage == EntropyStage::own ? &own_entropy : nullptr;
+  EntropyDecoder* const entropy = end == Tolerated::nothing && stage == EntropyStage::own ? &own_entropy : nullptr;
+  const Tolerated tolerated = is_whole ? end : Tolerated::missing_end;
   Failure failure = decode_once(session, entropy, tolerated, bytes, size, channels, limits, wanted, rows);
   if (failure == Failure::entropy_gave_up) {
     failure = decode_once(session, nullptr, tolerated, bytes, size, channels, limits, wanted, rows);
