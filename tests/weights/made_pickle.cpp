@@ -50,6 +50,13 @@ MadePickle& MadePickle::tuple(const std::vector<int64_t>& numbers) {
 }
 
 MadePickle& MadePickle::tensor(const MadeTensor& tensor, bool legacy) {
+  if (tensor.is_sparse) {
+    MadeTensor part = tensor;
+    part.is_sparse = false;
+    global("torch._utils", "_rebuild_sparse_tensor").op("(").global("torch.serialization", "_get_layout");
+    op("(").text("torch.sparse_coo").op("tR(").tensor(part, legacy).tensor(part, legacy);
+    return tuple(tensor.shape).op("ttR");
+  }
   std::vector<int64_t> strides = tensor.strides;
   if (strides.empty()) {
     strides.resize(tensor.shape.size());
@@ -57,7 +64,11 @@ MadePickle& MadePickle::tensor(const MadeTensor& tensor, bool legacy) {
     for (size_t i = tensor.shape.size(); i-- > 0; stride *= tensor.shape[i]) strides[i] = stride;
   }
   const uint64_t count = tensor.storage.size() / weights::bytes_of(tensor.type);
-  global("torch._utils", "_rebuild_tensor_v2").op("((").text("storage").global("torch", storage_name(tensor.type));
+  const bool is_plain = tensor.subclass.empty();
+  if (!is_plain) global("torch._tensor", "_rebuild_from_type_v2").op("(");
+  global("torch._utils", "_rebuild_tensor_v2");
+  if (!is_plain) global("__main__", tensor.subclass);
+  op("((").text("storage").global("torch", storage_name(tensor.type));
   text(tensor.key).text("cpu").integer(static_cast<int64_t>(count));
   return op(legacy ? "NtQ" : "tQ")
       .integer(tensor.offset)
@@ -65,7 +76,7 @@ MadePickle& MadePickle::tensor(const MadeTensor& tensor, bool legacy) {
       .tuple(strides)
       .op("\x89")
       .global("collections", "OrderedDict")
-      .op(")RtR");
+      .op(is_plain ? ")RtR" : ")RtNtR");
 }
 
 std::string state_dict_pickle(std::vector<MadeTensor> tensors, bool legacy) {
@@ -77,8 +88,13 @@ std::string state_dict_pickle(std::vector<MadeTensor> tensors, bool legacy) {
 }
 
 std::string torch_zip_file(const std::vector<MadeTensor>& tensors) {
-  std::vector<MadeMember> members = {{"weights/data.pkl", state_dict_pickle(tensors)}};
-  for (const MadeTensor& tensor : with_keys(tensors)) members.push_back({"weights/data/" + tensor.key, tensor.storage});
+  return torch_zip_file(state_dict_pickle(tensors), tensors);
+}
+
+std::string torch_zip_file(const std::string& pickle, const std::vector<MadeTensor>& storages) {
+  std::vector<MadeMember> members = {{"weights/data.pkl", pickle}};
+  for (const MadeTensor& tensor : with_keys(storages))
+    members.push_back({"weights/data/" + tensor.key, tensor.storage});
   members.push_back({"weights/version", "3\n"});
   return made_zip(members);
 }

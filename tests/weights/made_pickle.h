@@ -20,8 +20,10 @@ class MadePickle {
   MadePickle& integer(int64_t value);
   MadePickle& global(const std::string& module, const std::string& name);
   MadePickle& tuple(const std::vector<int64_t>& numbers);
-  /// The state dict's value for one tensor; see MadeTensor.
+  /// The value of a state dict for one tensor; see MadeTensor.
   MadePickle& tensor(const struct MadeTensor& tensor, bool legacy = false);
+  /// A value that another pickle makes.
+  MadePickle& value_of(const std::string& pickle) { return op(pickle.substr(2, pickle.size() - 3)); }
   std::string done() const { return bytes + "."; }
 };
 
@@ -32,6 +34,8 @@ struct MadeTensor {
   std::string storage;                  ///< bytes
   std::string key = "";                 ///< of the storage; empty: by position
   int64_t offset = 0;
+  std::string subclass = "";  ///< a tensor of this class of __main__; empty: a plain one
+  bool is_sparse = false;     ///< out of the call that builds sparse ones; its parts are stand-ins
 };
 
 /// An OrderedDict of the tensors, as torch.save() writes it, with its `_metadata`.
@@ -39,6 +43,8 @@ std::string state_dict_pickle(std::vector<MadeTensor> tensors, bool legacy = fal
 
 /// Whole files of both layouts.
 std::string torch_zip_file(const std::vector<MadeTensor>& tensors);
+/// The newer layout around any pickle.
+std::string torch_zip_file(const std::string& pickle, const std::vector<MadeTensor>& storages);
 std::string torch_legacy_file(const std::vector<MadeTensor>& tensors);
 /// The older layout around any pickle.
 std::string torch_legacy_file(const std::string& pickle, const std::vector<MadeTensor>& storages);

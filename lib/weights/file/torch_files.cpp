@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "data/archive/pickle_reader.h"
 #include "data/archive/zip_directory.h"
+#include "weights/file/opaque_tensors.h"
 
 namespace stoker::weights {
 namespace {
@@ -291,6 +292,7 @@ class Walk {
                      opaque_text());
     }
     visit(tree_.root, "", 0);
+    refuse_opaque_only();
     if (tensors_.empty()) fail_state(what_, "no tensor is in its dictionaries" + opaque_text());
     file.tensors = std::move(tensors_);
     file.opaque = std::move(opaque_);
@@ -307,7 +309,7 @@ class Walk {
       const PickleValue& value = tree_.at(items[i + 1]);
       const bool is_tensor = value.kind == ValueKind::tensor;
       if (value.kind == ValueKind::opaque && key.kind == ValueKind::text) {
-        opaque_.push_back({group, std::string(key.text), name_of(value)});
+        opaque_.push_back(opaque_entry(tree_, value, group, std::string(key.text)));
       }
       if (!is_tensor && value.kind != ValueKind::dictionary) continue;
       if (key.kind != ValueKind::text && key.kind != ValueKind::integer) continue;
@@ -324,8 +326,15 @@ class Walk {
     }
   }
 
-  const std::string& name_of(const PickleValue& opaque) const {
-    return tree_.opaque_names.at(static_cast<size_t>(opaque.integer));
+  /// A state dict of tensors of a subclass, none of them plain. Beside more objects of other kinds they are not the
+  /// weights.
+  void refuse_opaque_only() const {
+    std::vector<OpaqueEntry> tensors;
+    for (const OpaqueEntry& entry : opaque_) {
+      if (entry.is_tensor) tensors.push_back(entry);
+    }
+    if (!tensors_.empty() || tensors.empty() || 2 * tensors.size() <= opaque_.size()) return;
+    throw core::Error(core::ErrorKind::data, what_ + ": " + opaque_reason(tensors), opaque_hint(tensors));
   }
   /// The values in place of tensors.
   std::string opaque_text() const {

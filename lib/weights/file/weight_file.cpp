@@ -15,6 +15,7 @@
 #include "core/text/json.h"
 #include "data/archive/zip_directory.h"
 #include "engine/files/safetensors_header.h"
+#include "weights/file/other_kinds.h"
 #include "weights/file/torch_files.h"
 
 namespace stoker::weights {
@@ -71,6 +72,13 @@ void add_shard(const std::string& index, WeightFile shard, const std::vector<std
   const size_t first_file = all.files.size(), first_storage = all.storages.size();
   for (const std::string& name : names) {
     const auto place = places.find(name);
+    const auto opaque = std::find_if(shard.opaque.begin(), shard.opaque.end(), [&](const OpaqueEntry& entry) {
+      return entry.group.empty() && entry.name == name;
+    });
+    if (place == places.end() && opaque != shard.opaque.end()) {
+      all.opaque.push_back(*opaque);
+      continue;
+    }
     if (place == places.end()) fail_index(index, format("{} lacks {}", printable(shard.path()), printable(name)));
     all.tensors.push_back(shard.tensors[place->second]);
     all.tensors.back().storage += first_storage;
@@ -80,6 +88,10 @@ void add_shard(const std::string& index, WeightFile shard, const std::vector<std
     all.storages.push_back(storage);
   }
   all.files.insert(all.files.end(), shard.files.begin(), shard.files.end());
+  for (const std::string& name : shard.passed_over) {
+    const bool is_new = std::find(all.passed_over.begin(), all.passed_over.end(), name) == all.passed_over.end();
+    if (is_new) all.passed_over.push_back(name);
+  }
 }
 
 /// Throws Error{data}.
@@ -176,6 +188,7 @@ WeightFile open_weight_file(const std::string& path) {
 WeightFile open_weight_file(std::shared_ptr<const data::ByteReader> file) {
   if (is_torch_zip(*file)) return open_torch_zip(std::move(file));
   if (is_torch_legacy(*file)) return open_torch_legacy(std::move(file));
+  refuse_other_kind(*file);
   return open_safetensors(std::move(file));
 }
 

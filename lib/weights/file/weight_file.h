@@ -37,7 +37,10 @@ struct StoredTensor {
 
 /// An object of an unknown class in place of a tensor: never built.
 struct OpaqueEntry {
-  std::string group, name, type;
+  std::string group, name;
+  std::string type;        ///< the class that it comes out of: "__main__.Sub"; the builder where none is given
+  std::string builder;     ///< the class or function that Python would call
+  bool is_tensor = false;  ///< PyTorch builds a tensor with it: one of a subclass, a sparse one
 };
 
 class WeightFile {

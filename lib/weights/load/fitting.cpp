@@ -91,6 +91,7 @@ class Fitting {
           const WeightFile& file, TensorReader& reader, const HeadChoice& head)
       : recipient_(recipient), targets_(targets), plan_(plan), file_(file), reader_(reader), head_(head) {
     for (const NamePlan::Source& source : plan.sources) sources_.emplace(source.ours, &source);
+    for (const NamePlan::Object& object : plan.objects) objects_.emplace(object.ours, object.place);
     const auto first = std::find_if(targets.begin(), targets.end(),
                                     [](const NamedTensor& target) { return target.tensor.dim() == 4; });
     if (first != targets.end()) input_ = first->name;
@@ -98,6 +99,7 @@ class Fitting {
 
   Fitted run() {
     for (const NamedTensor& target : targets_) take(target);
+    for (const NamedTensor& target : targets_) take_object(target.name);
     sort_out_the_rest();
     if (plan_.norm_eps > 0) rescale_norms();
     return std::move(fitted_);
@@ -114,6 +116,7 @@ class Fitting {
   void take(const NamedTensor& target) {
     const auto found = sources_.find(target.name);
     if (found == sources_.end()) {
+      if (objects_.count(target.name) > 0) return;  // see take_object()
       if (is_head(target.name)) {
         fitted_.fresh_absent.push_back(target.name);
       } else if (!may_be_absent(target.name)) {
@@ -140,6 +143,19 @@ class Fitting {
       fitted_.problems.push_back(format("{} is {} instead of {}", target.name, kind_text(torch_type(first.type), shape),
                                         kind_text(target.tensor.scalar_type(), target.tensor.sizes())));
     }
+  }
+
+  /// A tensor of a classifier that starts at random anyway is not needed: after all others, which show whether it does.
+  void take_object(const std::string& name) {
+    const auto object = objects_.find(name);
+    if (object == objects_.end()) return;
+    if (is_head(name)) {
+      for (auto* const fresh : {&fitted_.fresh_shape, &fitted_.fresh_classes}) {
+        if (!fresh->empty()) return fresh->push_back(name);
+      }
+      if (head_.is_fresh) return fitted_.fresh_asked.push_back(name);
+    }
+    if (!may_be_absent(name)) fitted_.unread.push_back(file_.opaque[object->second]);
   }
 
   /// The shape of the parts below one another; that of the first part where they do not fit.
@@ -303,6 +319,7 @@ class Fitting {
   const HeadChoice& head_;
   std::string input_;                                       // name of the first convolution
   std::map<std::string, const NamePlan::Source*> sources_;  // that nothing was made of yet
+  std::map<std::string, size_t> objects_;                   // places in WeightFile::opaque by our names
   Fitted fitted_;
 };
 
@@ -311,6 +328,12 @@ class Fitting {
 std::vector<GroupedName> names_in(const WeightFile& file) {
   std::vector<GroupedName> names;
   for (const StoredTensor& tensor : file.tensors) names.push_back({tensor.group, tensor.name});
+  return names;
+}
+
+std::vector<ObjectName> objects_in(const WeightFile& file) {
+  std::vector<ObjectName> names;
+  for (const OpaqueEntry& entry : file.opaque) names.push_back({entry.group, entry.name, entry.is_tensor});
   return names;
 }
 

@@ -54,8 +54,9 @@ torch::Tensor resample_positions(const torch::Tensor& positions, int64_t rows, i
 /// variance [C]: w sqrt((v + ours) / (v + theirs)).
 torch::Tensor rescale_norm(const torch::Tensor& weight, const torch::Tensor& variance, double theirs, double ours);
 
-/// The names of all tensors, by which a plan is made.
+/// The names of all tensors and of all that is opaque, by which a plan is made.
 std::vector<GroupedName> names_in(const WeightFile& file);
+std::vector<ObjectName> objects_in(const WeightFile& file);
 
 /// A network, or the part of one, that takes weights of its own kind.
 struct Recipient {
@@ -80,6 +81,9 @@ struct Fitted {
   std::vector<std::string> changed;                    ///< what was done to which tensor
   std::vector<std::string> left_out;                   ///< tensors of a classifier that the network does not have
   std::vector<std::string> problems;                   ///< what is missing, does not fit, or is of another network
+  std::vector<OpaqueEntry> unread;                     ///< what the network needs and comes out of an object
+
+  bool is_whole() const { return problems.empty() && unread.empty(); }
 };
 
 /// `targets` are the tensors of the recipient under its own names.

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/model.h"
+#include "weights/file/opaque_tensors.h"
 #include "weights/file/weight_file.h"
 #include "weights/load/fitting.h"
 #include "weights/names/known_weights.h"
@@ -39,19 +40,17 @@ std::string origin_text(const WeightFile& file, const NamePlan& plan) {
 }
 
 [[noreturn]] void refuse_weights(const std::string& path, const std::string& network, const NamePlan& plan,
-                                 const WeightFile& file, const std::vector<std::string>& problems) {
-  std::string reason = core::list_text(problems, 20);
-  for (const OpaqueEntry& entry : file.opaque) {
-    if (entry.group == plan.group) {
-      reason += format("{}{} is built by {}, which is not supported", reason.empty() ? "" : ", ", printable(entry.name),
-                       entry.type);
-    }
-  }
+                                 const WeightFile& file, const Fitted& fitted) {
+  std::string reason = core::list_text(fitted.problems, 20);
   std::string hint = "check --model, --width, --num-classes and --in-chans against those of the checkpoint";
   if (path.find("-of-0") != std::string::npos) {
     hint = "the file is one of several: give the index that lies beside them (model.safetensors.index.json)";
   }
-  if (2 * plan.matched < plan.sources.size()) {
+  if (!fitted.unread.empty()) {
+    reason = opaque_reason(fitted.unread) + (fitted.problems.empty() ? "" : "; " + reason);
+    hint = opaque_hint(fitted.unread);
+  }
+  if (2 * (plan.matched + plan.objects.size()) < plan.sources.size()) {
     std::vector<std::string> names;
     for (const NamePlan::Source& source : plan.sources) names.push_back(printable(file.tensors[source.theirs[0]].name));
     reason = format("{} of its {} tensors have names of {}, of the supported libraries; it has {}", plan.matched,
@@ -121,15 +120,16 @@ PretrainedReport load_pretrained(model::ImageModel& model, const std::string& ne
                                  const WeightFile& file, const StartOptions& start) {
   const std::string& path = file.path();
   const std::vector<GroupedName> given = names_in(file);
+  const std::vector<ObjectName> objects = objects_in(file);
   std::vector<Recipient> recipients = {{&model, true}};
   std::string kind = network;
-  NamePlan plan = plan_names(network, names_of(model::state_of(model)), given, printable(path));
+  NamePlan plan = plan_names(network, names_of(model::state_of(model)), given, printable(path), objects);
   const std::vector<model::ImageModel*> backbones = model.backbones();
-  if (!backbones.empty() && 2 * plan.matched < model::state_of(model).size()) {
+  if (!backbones.empty() && 2 * (plan.matched + plan.objects.size()) < model::state_of(model).size()) {
     recipients.clear();
     for (model::ImageModel* part : backbones) recipients.push_back({part, false});
     kind = backbone;
-    plan = plan_names(backbone, names_of(targets_of(recipients[0])), given, printable(path));
+    plan = plan_names(backbone, names_of(targets_of(recipients[0])), given, printable(path), objects);
   }
 
   if (start.norm_eps > 0) plan.norm_eps = start.norm_eps;
@@ -138,7 +138,7 @@ PretrainedReport load_pretrained(model::ImageModel& model, const std::string& ne
   for (const Recipient& recipient : recipients) {
     fitted.push_back(fit(recipient, targets_of(recipient), plan, file, reader,
                          {start.fresh_head, start.head_rows, start.head_classes}));
-    if (!fitted.back().problems.empty()) refuse_weights(path, kind, plan, file, fitted.back().problems);
+    if (!fitted.back().is_whole()) refuse_weights(path, kind, plan, file, fitted.back());
   }
   const c10::NoGradGuard no_gradients;
   for (Fitted& one : fitted) {
@@ -250,7 +250,7 @@ std::vector<std::string> names_of(const model::ImageModel& network) {
 }
 
 NamePlan plan_for(const std::string& network, const std::vector<std::string>& wanted, const WeightFile& file) {
-  return plan_names(network, wanted, names_in(file), core::printable(file.path()));
+  return plan_names(network, wanted, names_in(file), core::printable(file.path()), objects_in(file));
 }
 
 /// The shape of what makes the tensor `ours`; empty where nothing does.
@@ -265,7 +265,8 @@ model::ModelSpec spec_of(const model::ImageModel& usual, const std::string& netw
   model::ModelSpec spec;
   spec.name = network;
   const NamePlan plan = plan_for(network, names_of(usual), file);
-  const std::vector<int64_t> head = shape_in(file, plan, usual.head_prefix() + "weight");
+  std::vector<int64_t> head = shape_in(file, plan, usual.head_prefix() + "weight");
+  if (head.empty()) head = shape_in(file, plan, usual.head_prefix() + "bias");  // beside a weight that is an object
   if (!head.empty()) spec.num_classes = std::max<int64_t>(1, head[0]);
   int64_t patch = 0;
   for (const model::NamedTensor& entry : model::state_of(usual)) {
@@ -311,6 +312,16 @@ Conversion convert_as_is(const WeightFile& file) {
   for (const NamePlan::Source& source : plan.sources) {
     conversion.tensors.push_back({source.ours, reader.read(source.theirs[0])});
   }
+  std::vector<OpaqueEntry> left_out;
+  for (const OpaqueEntry& entry : file.opaque) {
+    if (entry.is_tensor) left_out.push_back(entry);
+  }
+  if (left_out.empty()) return conversion;
+  if (conversion.tensors.empty()) {
+    throw core::Error(core::ErrorKind::data, core::printable(file.path()) + ": " + opaque_reason(left_out),
+                      opaque_hint(left_out));
+  }
+  conversion.report.push_back("left out: " + opaque_reason(left_out) + "; " + opaque_hint(left_out));
   return conversion;
 }
 
@@ -338,7 +349,7 @@ std::vector<std::string> networks_of(const WeightFile& file) {
       const auto model = model::make_model(spec);
       const NamePlan plan = plan_for(network, names_of(*model), file);
       const Fitted fitted = fit({model.get(), true}, model::state_of(*model), plan, file, reader);
-      if (!fitted.problems.empty()) continue;
+      if (!fitted.is_whole()) continue;
       const std::string classes =
           fitted.fresh_absent.empty() ? format("{} classes", spec.num_classes) : "no classifier";
       found.push_back(format("{} ({}, {} channels, names of {})", network, classes, spec.in_chans, plan.dialect));

@@ -56,7 +56,8 @@ struct Conversion {
   PretrainedReport report;                  ///< what was loaded, left out and changed
 };
 
-/// The tensors of the dictionary that holds weights, without the prefixes of wrappers, in their own types.
+/// The tensors of the dictionary that holds weights, without the prefixes of wrappers, in their own types; those that
+/// come out of objects are left out. Throws Error{data} where all of them do.
 Conversion convert_as_is(const WeightFile& file);
 /// All tensors of a network by our names, in its types, with the classes, channels and image size of the file. Throws
 /// Error{data} where they are not in the file, Error{config} for a network that is not known or made of others.

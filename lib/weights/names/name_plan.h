@@ -16,13 +16,25 @@ struct GroupedName {
   std::string group, name;
 };
 
+/// An object of a class where a tensor may stand: nothing in a file builds it.
+struct ObjectName {
+  std::string group, name;
+  bool is_tensor = false;  ///< PyTorch builds a tensor with it
+};
+
 struct NamePlan {
   /// One tensor of ours: the places of theirs that make it, one below the other.
   struct Source {
     std::string ours;
     std::vector<size_t> theirs;
   };
-  std::vector<Source> sources;            ///< sorted by `ours`; may hold names that the network does not have
+  std::vector<Source> sources;  ///< sorted by `ours`; may hold names that the network does not have
+  /// An object in place of a tensor that the network has.
+  struct Object {
+    std::string ours;
+    size_t place;  ///< of it among the objects; of the first one where several would make the tensor
+  };
+  std::vector<Object> objects;            ///< sorted by `ours`
   std::vector<std::string> left_out;      ///< of wrappers beside the network, or idle in the dialect
   std::string group, prefix, dialect;     ///< what was chosen; group and prefix may be empty
   std::vector<std::string> other_groups;  ///< that hold tensors, too
@@ -32,9 +44,10 @@ struct NamePlan {
   size_t matched = 0;                     ///< sources that the network has a tensor for
 };
 
-/// `wanted` are the names of the network's tensors. Throws Error{data} when no dictionary is one that weights are kept
-/// in, or several tensors would make one of ours.
+/// `wanted` are the names of the network's tensors, `objects` all that is opaque in the file. Throws Error{data} when
+/// no dictionary is one that weights are kept in, or several tensors would make one of ours.
 NamePlan plan_names(const std::string& network, const std::vector<std::string>& wanted,
-                    const std::vector<GroupedName>& given, const std::string& what);
+                    const std::vector<GroupedName>& given, const std::string& what,
+                    const std::vector<ObjectName>& objects = {});
 
 }  // namespace stoker::weights

@@ -195,7 +195,8 @@ TEST(NamePlanTest, SeveralUnknownDictionariesAreRefusedByName) {
 }
 
 TEST(NamePlanTest, PrefixesOfWrappersAreTakenOffHoweverManyThereAre) {
-  for (const char* prefix : {"module.", "model.", "_orig_mod.module.", "model.backbone.", "timm_model."}) {
+  for (const char* prefix : {"module.", "model.", "_orig_mod.module.", "_forward_module.", "_forward_module.module.",
+                             "model.backbone.", "timm_model."}) {
     const NamePlan plan = planned(in_group("", prefix));
     EXPECT_EQ(plan.prefix, prefix);
     EXPECT_EQ(plan.matched, 3u) << prefix;
@@ -204,6 +205,45 @@ TEST(NamePlanTest, PrefixesOfWrappersAreTakenOffHoweverManyThereAre) {
   given.push_back({"state_dict", "loss.weight"});
   EXPECT_EQ(planned(given).left_out, std::vector<std::string>{"loss.weight"});
   EXPECT_EQ(planned(given).matched, 3u);
+}
+
+std::string objects_of(const NamePlan& plan) {
+  std::string text;
+  for (const NamePlan::Object& object : plan.objects) text += object.ours + "=" + std::to_string(object.place) + " ";
+  return text;
+}
+
+TEST(NamePlanTest, ObjectsInPlaceOfTensorsHaveOurNamesAndOthersAreNotNeeded) {
+  const std::vector<GroupedName> tensors = {{"model", "module.conv1.weight"}, {"model", "module.bn1.weight"}};
+  const NamePlan plan = plan_names("resnet18", kWanted, tensors, "w",
+                                   {{"model", "optimizer", false},
+                                    {"model", "module.fc.weight", true},
+                                    {"model", "metric", true},
+                                    {"optimizer", "module.fc.weight", true}});
+  EXPECT_EQ(objects_of(plan), "fc.weight=1 ");
+  EXPECT_EQ(plan.matched, 2u);
+  EXPECT_EQ(plan.sources.size(), 2u);
+  EXPECT_EQ(plan.left_out, std::vector<std::string>{});
+}
+
+TEST(NamePlanTest, ADictionaryOfObjectsOnlyIsFoundBesideTensorsOfAnOptimizer) {
+  std::vector<ObjectName> objects;
+  for (const std::string& name : kWanted) objects.push_back({"state_dict", "module." + name, true});
+  for (const char* const second : {"optimizer.state.0", "optimizer.state.1"}) {
+    const NamePlan plan =
+        plan_names("resnet18", kWanted, {{"optimizer.state.0", "exp_avg"}, {second, "exp_avg_sq"}}, "w", objects);
+    EXPECT_EQ(plan.group, "state_dict");
+    EXPECT_EQ(objects_of(plan), "bn1.weight=1 conv1.weight=0 fc.weight=2 ");
+  }
+}
+
+TEST(NamePlanTest, APartThatIsAnObjectMakesTheWholeTensorOne) {
+  const std::string layer = "vit.encoder.layer.0.attention.attention.";
+  const std::string name = "encoder.layers.encoder_layer_0.self_attention.in_proj_weight";
+  const NamePlan plan = plan_names("vit_b_16", {name}, {{"", layer + "value.weight"}, {"", layer + "query.weight"}},
+                                   "w", {{"", layer + "key.weight", true}});
+  EXPECT_EQ(objects_of(plan), name + "=0 ");
+  EXPECT_TRUE(plan.sources.empty());
 }
 
 TEST(NamePlanTest, PartsOfOneTensorMustAllBeThere) {
