@@ -92,7 +92,8 @@ struct Facts {
   std::string run_name = {};  ///< what the command line calls the run; empty: the data set's name
   /// Whether these options were given: what stands in their place by default may give way to what suits data and
   /// optimizer.
-  bool names_model = true, names_lr_base = true, names_momentum = true, names_betas = true, names_eps = true;
+  bool names_model = true, names_lr_base = true, names_momentum = true, names_nesterov = true, names_betas = true,
+       names_eps = true;
   /// The number of epochs was written over a file or preset with a warm-up, which may become shorter.
   bool warmup_may_give_way = false;
   /// amp with float16 comes from a file or Lightning's --precision, and no option sets the device: on a CPU it may

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "core/system/file.h"
 #include "data/dataset/file_source.h"
 #include "data/dataset/video_files.h"
@@ -20,8 +21,8 @@ constexpr int64_t kNoLabel = -1;
 
 /// Adds the images and sounds of a folder, or its videos where these are more. `prefix` comes before their names.
 void add_folder(const std::string& path, const std::string& prefix, bool follow_symlinks, FileList& files) {
-  ScanNotes ignored;
-  TreeWalker walker(follow_symlinks, ignored);
+  ScanNotes notes;
+  TreeWalker walker(follow_symlinks, notes);
   walker.claim_with_ancestors(path);
   std::vector<std::pair<std::string, FileStamp>> others, videos;
   const auto add_to = [](auto& list) {
@@ -31,6 +32,7 @@ void add_folder(const std::string& path, const std::string& prefix, bool follow_
   for (const auto& [name, stamp] : videos.size() > others.size() ? videos : others) {
     files.add(prefix + name, kNoLabel, stamp);
   }
+  for (const std::string& line : notes.lines()) core::log_info("note      {}", line);
 }
 
 }  // namespace

@@ -312,10 +312,11 @@ void refuse_log_file_elsewhere(const Configuration& out) {
   }
   throw core::Error(
       core::ErrorKind::config,
-      core::format("{}: log-file: {} is not a .log file in the run directory {}, outside checkpoints/ and "
-                   "hidden folders",
+      core::format("{}: log-file: {} is not a .log file in the run directory {}, "
+                   "outside checkpoints/ and hidden folders",
                    core::printable(origin.detail), core::printable(log_file), core::printable(run_dir)),
-      core::format("log-file: {}/more.log, or name any file on the command line: --log-file",
+      core::format("log-file: {}/more.log (paths are relative to the current folder), or name any file on the command "
+                   "line: --log-file",
                    core::printable(run_dir)));
 }
 

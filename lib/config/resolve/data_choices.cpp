@@ -205,6 +205,7 @@ void choose_optimizer(Draft& draft, const Facts& facts) {
   draft.choose(o.optim.opt, "sgd", "usual");
   const auto is = [kind = o.optim.opt.value()](OptimizerKind one) { return kind == one; };
   if (is(OptimizerKind::muon) && !facts.names_momentum) draft.replace(o.optim.momentum, "0.95", "usual for muon");
+  if (o.optim.momentum == 0 && !facts.names_nesterov) draft.replace(o.optim.nesterov, "false", "momentum is 0");
   if (is(OptimizerKind::lamb) && !facts.names_eps) draft.replace(o.optim.eps, "1e-06", "usual for lamb");
   if ((is(OptimizerKind::lion) || is(OptimizerKind::rmsprop)) && !facts.names_betas) {
     draft.replace(o.optim.beta2, "0.9,0.99", is(OptimizerKind::lion) ? "usual for lion" : "PyTorch's alpha of rmsprop");

@@ -174,6 +174,7 @@ const std::vector<ForeignOption>& words_of_command_lines() {
       {"resume", "true=resume:auto; false=; *=resume"},
       {"save-period", "-1=; N=save-every:*e"},
       {"eval-steps", "N=val-every:*u"},
+      {"val-check-interval", "1.0=; N=val-every:*u; *=val-every:*e"},
       {"save-steps", "N=save-every:*u"},
       {"logging-steps", "N=report-every:*u"},
       {"warmup-steps", "*=", "--warmup-epochs takes epochs, fractions too: steps / updates of an epoch"},
@@ -422,7 +423,9 @@ std::string old_name_hint(const std::string& name, bool is_flag) {
     for (const OldOption& old : merged.old) {
       if (old.name != wanted && old.name != plain) continue;
       if (now.empty()) return std::string("was removed; ") + merged.example;
-      return "was renamed: write " + (is_flag ? "--" + now + " " : now + ": ") + merged.example;
+      const std::string example = (is_flag ? "--" + now + " " : now + ": ") + merged.example;
+      const bool is_part = merged.old.size() > 1 && merged.text == with_commas;
+      return is_part ? "is a part of " + now + " now, as in " + example : "was renamed: write " + example;
     }
   }
   return "";

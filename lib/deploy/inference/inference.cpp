@@ -69,6 +69,7 @@ config::Facts first_facts(const config::Configuration& given, core::MachineFacts
   facts.names_model = is_given(given.options.model.model);
   facts.names_lr_base = is_given(given.options.optim.lr_base);
   facts.names_momentum = is_given(given.options.optim.momentum);
+  facts.names_nesterov = is_given(given.options.optim.nesterov);
   facts.names_betas = is_given(given.options.optim.beta1);
   facts.names_eps = is_given(given.options.optim.eps);
   facts.warmup_may_give_way = epochs_are_written_over_warmup(given);

@@ -30,6 +30,27 @@ void lint_unused_options(const config::Configuration& given, const char* what_da
   (check(given.table.row_of(options)), ...);
 }
 
+/// Labels that no sample of the validation split has, or that all of them have; empty: there are none.
+std::string absent_labels(const data::Source& val) {
+  const std::vector<std::string>& names = val.target_names();
+  std::vector<float> row(names.size());
+  std::vector<int64_t> hits(names.size());
+  for (int64_t i = 0; i < val.size(); ++i) {
+    val.targets(i, row.data());
+    for (size_t k = 0; k < row.size(); ++k) hits[k] += row[k] > 0.5F;
+  }
+  std::vector<std::string> absent;
+  for (size_t k = 0; k < names.size(); ++k) {
+    if (hits[k] == 0 || hits[k] == val.size()) absent.push_back(core::printable(names[k]));
+  }
+  if (absent.empty()) return "";
+  constexpr size_t kNamed = 5;
+  const size_t more = absent.size() > kNamed ? absent.size() - kNamed : 0;
+  absent.resize(absent.size() - more);
+  return format("no image of the validation split differs in {}{}: roc_auc and pr_auc average over the other labels",
+                core::list_text(absent), more > 0 ? format(" and {} more labels", more) : "");
+}
+
 /// A curve over thresholds needs samples with the label and samples without it. Where it is to choose the best
 /// checkpoint, refuse_unfit_data() ends the run instead.
 std::string metric_warning(const config::ResolvedOptions& options, const data::Source& val) {
@@ -46,7 +67,7 @@ std::string metric_warning(const config::ResolvedOptions& options, const data::S
     (has_value ? constant : undefined).push_back(config::eval_metric_name(metric));
     problem = found;
   }
-  if (problem.empty()) return "";
+  if (problem.empty()) return options.data.task == config::TaskKind::multilabel ? absent_labels(val) : "";
   const auto are = [](const std::vector<std::string>& names, const char* what) {
     return names.empty() ? "" : format("{} {} {}", core::list_text(names), names.size() > 1 ? "are" : "is", what);
   };
@@ -61,7 +82,8 @@ std::string metric_problem(config::TaskKind task, config::EvalMetric metric, con
   const bool needs_both = metric == M::roc_auc || metric == M::mcc || metric == M::kappa;
   const bool needs_hits = needs_both || metric == M::pr_auc || metric == M::f1 || metric == M::recall;
   const bool has_labels = task == config::TaskKind::binary || task == config::TaskKind::multilabel;
-  if (metric != M::r2 && !(needs_hits && has_labels)) return "";
+  const bool needs_classes = task == config::TaskKind::multiclass && (metric == M::mcc || metric == M::kappa);
+  if (metric != M::r2 && !(needs_hits && has_labels) && !needs_classes) return "";
   const auto targets = std::max<int64_t>(1, val.num_targets());
   std::vector<float> row(static_cast<size_t>(targets)), first(row);
   std::vector<int64_t> hits(static_cast<size_t>(targets));
@@ -74,6 +96,10 @@ std::string metric_problem(config::TaskKind task, config::EvalMetric metric, con
     for (size_t k = 0; k < row.size(); ++k) hits[k] += row[k] > 0.5F;
   }
   if (metric == M::r2) return varies ? "" : "all its targets are the same";
+  if (needs_classes) {
+    if (varies || val.size() == 0) return "";
+    return format("all its images are of class '{}'", core::printable(val.class_names()[static_cast<size_t>(row[0])]));
+  }
   const auto has_hits = [](int64_t count) { return count > 0; };
   const auto has_both = [&](int64_t count) { return count > 0 && count < val.size(); };
   const bool is_defined =
@@ -96,7 +122,7 @@ std::vector<std::string> lint_options(const config::Configuration& given, const 
     warnings.push_back("mean and std look like numbers of 0 to 255; pixels are numbers of 0 to 1 here: divide by 255");
   }
   if (!facts.has_videos) {
-    lint_unused_options(given, "no videos", warnings, requested.clip_frames, requested.frame_sampling);
+    lint_unused_options(given, "no videos", warnings, requested.clip_frames, requested.frame_sampling, requested.boxes);
   }
   if (datasets.type != DatasetType::csv) {
     lint_unused_options(given, "no CSV file", warnings, requested.csv_path, requested.csv_label,

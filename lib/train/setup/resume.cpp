@@ -81,6 +81,9 @@ std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine:
   if (resume == "last" || resume == "best") {
     const int64_t updates = files.pointed(resume);
     if (updates >= 0 && files.has(updates)) return files.path_of(updates);
+    if (!present.empty()) {
+      return engine::find_checkpoint(std::filesystem::path(files.directory()).parent_path().string(), resume);
+    }
     throw Error(ErrorKind::no_input,
                 format("--resume {}: there is no such checkpoint in {}", resume, files.directory()),
                 "use --resume auto to start or resume");

@@ -71,12 +71,11 @@ TEST(FlagsTest, PrecisionHasOneDoorWithManyNames) {
 }
 
 TEST(FlagsTest, AnOldNameIsAnsweredWithTheNewOne) {
-  EXPECT_EQ(parse_failure({"--scale-min", "0.5"}).message, "--scale-min was renamed: write --scale 0.08,1");
+  EXPECT_EQ(parse_failure({"--scale-min", "0.5"}).message, "--scale-min is a part of scale now, as in --scale 0.08,1");
   EXPECT_EQ(parse_failure({"--no-one-cycle-base-momentum"}).kind, core::ErrorKind::usage);
   EXPECT_TRUE(parse_failure({"--rand-augment", "2,9"}).mentions("write --auto-augment ra or rand-m9-n2 or ta-wide"));
   EXPECT_TRUE(parse_failure({"--trivial-augment"}).mentions("--trivial-augment was renamed: write --auto-augment"));
-  EXPECT_TRUE(
-      parse_failure({"eval", "runs/x", "--max-bad", "3"}).mentions("--max-bad was renamed: write --on-bad-image"));
+  EXPECT_TRUE(parse_failure({"eval", "runs/x", "--max-bad", "3"}).mentions("--max-bad is a part of on-bad-image now"));
   for (const char* const flag : {"--winograd", "--no-winograd"}) {
     EXPECT_TRUE(parse_failure({flag}).mentions("was removed; leave it out")) << flag;
   }

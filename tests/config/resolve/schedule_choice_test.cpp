@@ -40,7 +40,7 @@ TEST(ScheduleChoiceTest, AdamBeginsAtItsOwnRateUnlessAnotherIsGiven) {
 
 TEST(ScheduleChoiceTest, OptimizersHaveWhatTheirAuthorsUseUnlessOtherNumbersAreGiven) {
   Facts facts = facts_of(two_cpus());
-  facts.names_lr_base = facts.names_momentum = facts.names_betas = facts.names_eps = false;
+  facts.names_lr_base = facts.names_momentum = facts.names_nesterov = facts.names_betas = facts.names_eps = false;
   const auto of = [&](const char* opt) { return rates_of({"-b", "256", "--opt", opt}, facts).options.optim; };
   EXPECT_EQ(of("Lion").beta2, 0.99);
   EXPECT_EQ(of("lion").lr, 0.0001);
@@ -51,6 +51,8 @@ TEST(ScheduleChoiceTest, OptimizersHaveWhatTheirAuthorsUseUnlessOtherNumbersAreG
   EXPECT_EQ(of("Muon").momentum, 0.95);
   EXPECT_EQ(of("muon").lr, 0.001);
   EXPECT_EQ(of("NAdam").beta2, 0.999);
+  EXPECT_TRUE(of("sgd").nesterov);
+  EXPECT_FALSE(rates_of({"--opt", "sgd", "--momentum", "0"}, facts).options.optim.nesterov);
   facts.names_momentum = facts.names_betas = true;
   EXPECT_EQ(rates_of({"--opt", "lion", "--betas", "0.9,0.999"}, facts).options.optim.beta2, 0.999);
   EXPECT_EQ(rates_of({"--opt", "muon", "--momentum", "0.9"}, facts).options.optim.momentum, 0.9);

@@ -111,7 +111,7 @@ TEST(OldNamesTest, AFileThatSomebodyWritesGetsAnErrorWithTheNewName) {
   read_yaml("augment:\n  scale_min: 0.3\ntrivial-augment: true\nwinograd: false\n", "a.yaml", Origin::Kind::file,
             configuration.table, problems);
   EXPECT_EQ(problems, (std::vector<std::string>{
-                          "a.yaml:2: scale_min was renamed: write scale: 0.08,1",
+                          "a.yaml:2: scale_min is a part of scale now, as in scale: 0.08,1",
                           "a.yaml:3: trivial-augment was renamed: write auto-augment: ra or rand-m9-n2 or ta-wide",
                           "a.yaml:4: winograd was removed; leave it out: convolutions of float32 are LibTorch's, which "
                           "rounds otherwise"}));
