@@ -67,7 +67,7 @@ TEST(DropoutResumeTest, FrozenThawedAndMeasuredRunsEndWithTheSameBitsAndVerify) 
     const Workplace whole, stopped;
     const std::string expected = fine_tuned(whole, options, {"0"});
     EXPECT_GT(expected.size(), 1000u);
-    EXPECT_TRUE(expected == fine_tuned(stopped, options, {"1", "2", "3", "5", "0"})) << options[0] << " " << options[1];
+    EXPECT_TRUE(expected == fine_tuned(stopped, options, {"2", "3", "5", "0"})) << options[0] << " " << options[1];
     const Ended verified = run({"inspect", "verify", "run", "--segments", "all"}, whole.path());
     EXPECT_EQ(verified.exit_code, 0) << story_of({"inspect", "verify"}, verified);
   }

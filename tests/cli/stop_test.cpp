@@ -131,7 +131,7 @@ TEST(StopTest, ExitCodeFollowsTheSite) {
 
 TEST(StopTest, MaxTimeEndsEachStartInOrderUntilTheRunIsDone) {
   const Workplace work;
-  const Launch launch = long_run(work, {"--max-time", "0.4s"});
+  const Launch launch = long_run(work, {"--max-time", "1.5s"});
   int starts = 1;
   Ended ended = run(launch);
   EXPECT_EQ(ended.exit_code, kStopped) << story_of(launch.words, ended);

@@ -112,7 +112,7 @@ TEST_F(SweepTest, HalvingLeavesTheBestAndItsRunIsThatOfAnUnhalvedOne) {
 }
 
 TEST_F(SweepTest, KilledAndStoppedAndSharedItEndsWithTheTableOfAnUnbrokenOne) {
-  const Words more = {"--over", "lr=0.1,0.03", "--seeds", "2", "--folds", "2", "--epochs", "12"};
+  const Words more = {"--over", "lr=0.1,0.03", "--folds", "2", "--epochs", "12"};
   const Words whole = sweep_words("whole", more), broken = sweep_words("broken", more);
   const Ended unbroken = run(whole, work_.path());
   ASSERT_EQ(unbroken.exit_code, 0) << story_of(whole, unbroken);
