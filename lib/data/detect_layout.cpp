@@ -7,7 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "config/task_facts.h"
 #include "core/error.h"
@@ -304,20 +308,38 @@ std::unique_ptr<Layout> layout_below(const config::DataOptions& options) {
   return nullptr;
 }
 
-/// A list beside folders that names most of the images in its first rows; empty: there is none.
+/// Whether a column has one value for each folder and another for each other folder: then folders are classes.
+bool agrees_with_folders(const std::map<std::string, std::set<std::string>>& values_by_folder) {
+  std::set<std::string> values;
+  for (const auto& [folder, of_folder] : values_by_folder) {
+    if (of_folder.size() != 1 || !values.insert(*of_folder.begin()).second) return false;
+  }
+  return true;
+}
+
+/// A list beside folders that names most of their images, in no column as the folders do; empty: there is none.
 std::string list_of_folders(const config::DataOptions& options) {
-  constexpr int kRows = 20;
+  constexpr int64_t kRows = 100'000;
   for (const std::string& name : names_in(options.data_dir)) {
     if (!has_list_name(name) || core::ends_with(name, ".txt")) continue;
     try {
       CsvManifest list(options.data_dir + "/" + name, options, "", name);
-      int rows = 0, found = 0;
+      std::vector<std::map<std::string, std::set<std::string>>> columns(list.header().size());
+      std::set<std::string> folders;
+      int64_t rows = 0, found = 0;
       FileStamp stamp;
       for (; rows < kRows && list.next(); ++rows) {
-        list.image(stamp);
-        found += stamp.size >= 0;
+        const std::string path = list.image(stamp);
+        if (stamp.size < 0) continue;
+        ++found;
+        const std::string folder = path.substr(0, path.find('/'));
+        folders.insert(folder);
+        for (size_t i = 0; i < columns.size(); ++i) {
+          if (columns[i][folder].size() < 2) columns[i][folder].insert(list.field(i));
+        }
       }
-      if (2 * found > rows) return name;
+      const bool agrees = std::any_of(columns.begin(), columns.end(), agrees_with_folders);
+      if (2 * found > rows && folders.size() > 1 && !agrees) return name;
     } catch (const core::Error&) {  // it is no such list
     }
   }
@@ -337,21 +359,28 @@ void refuse_other_folders(const config::DataOptions& options) {
   const std::vector<std::string> folders = folders_in(options.data_dir);
   if (folders.empty() || is_directory(options.data_dir + "/" + options.train_split)) return;
   const std::string place = core::printable(options.data_dir);
-  const std::string named = core::list_text(
-      folders.size() > kMaxNamed ? std::vector<std::string>(folders.begin(), folders.begin() + kMaxNamed) : folders);
-  const auto begins_as_split = [](const std::string& folder) {
+  const std::string named = core::list_text(folders, kMaxNamed);
+  const auto begins_with = [](const std::string& folder, const char* word) {
     const std::string name = core::lower_case(folder);
-    return name.rfind("train", 0) == 0 || name.rfind("val", 0) == 0 || name.rfind("test", 0) == 0 ||
-           name.rfind("data", 0) == 0;
+    const std::string rest = name.rfind(word, 0) == 0 ? name.substr(std::strlen(word)) : "?";
+    const bool ends = rest.empty() || std::string_view("0123456789_-. ").find(rest[0]) != std::string_view::npos;
+    return ends || rest == "ing" || rest == "idation" || rest == "id";
   };
-  if (folders.size() > 1 && std::all_of(folders.begin(), folders.end(), begins_as_split)) {
+  const auto is_split = [&](const std::string& folder) {
+    return begins_with(folder, "train") || begins_with(folder, "val") || begins_with(folder, "test") ||
+           begins_with(folder, "data");
+  };
+  if (folders.size() > 1 && std::all_of(folders.begin(), folders.end(), is_split)) {
+    const auto train = std::find_if(folders.begin(), folders.end(), [&](const std::string& folder) {
+      return begins_with(folder, "train") || begins_with(folder, "data");
+    });
     throw layout_error(
         core::ErrorKind::data,
         core::format("{} holds {}, which are called like splits and not like classes", place, core::printable(named)),
         options,
-        core::format("name the split to train on: --train-split {0} (and --val-split); where the folders are "
-                     "classes: --dataset folder",
-                     core::shell_word(folders.front())));
+        core::format("name the split to train on: --train-split {} (and --val-split); where the folders "
+                     "are classes: --dataset folder",
+                     train == folders.end() ? "NAME" : core::shell_word(*train)));
   }
   if (!differ_by_number(folders)) return;
   const std::string list = list_of_folders(options);

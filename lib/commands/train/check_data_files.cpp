@@ -54,7 +54,7 @@ void refuse_unfit_data(const config::ResolvedOptions& options, const data::Datas
   if (!problem.empty()) {
     throw core::Error(
         core::ErrorKind::data,
-        core::format("{}, which chooses the best checkpoint, is not defined on the validation split: {}",
+        core::format("{}, which chooses the best checkpoint, is undefined or always 0 on the validation split: {}",
                      config::eval_metric_name(options.train.eval_metric), problem),
         "validate on other images (--val-fraction 0.1 --stratify holds some of each class out), or choose by "
         "--eval-metric loss");

@@ -169,7 +169,9 @@ class ImageScan : public ClassFolderScan {
     if (has_direct_ || below_.size() < 2) return "";
     const auto has_several = [](const std::set<std::string>& names) { return names.size() > 1; };
     const auto several = std::find_if(below_.begin(), below_.end(), has_several);
-    if (several == below_.end()) return "";
+    if (2 * std::count_if(below_.begin(), below_.end(), has_several) < static_cast<std::ptrdiff_t>(below_.size())) {
+      return "";
+    }
     const std::set<std::string>& first = *several;
     const std::string classes = core::list_text(quoted(class_names), 3), inner = core::list_text(quoted(first), 3);
     if (std::all_of(below_.begin(), below_.end(), [&](const auto& names) { return names == first; })) {
@@ -179,10 +181,10 @@ class ImageScan : public ClassFolderScan {
           classes, inner, core::shell_word(folder_ + "/" + class_names.front()));
     }
     return core::format(
-        "the classes are {}; their images lie in folders below ({} in the first), which are no classes: where they "
+        "the classes are {}; their images lie in folders below ({} in {}), which are no classes: where they "
         "are, copy them together (mkdir flat; cp -rl {}/*/* flat) for --data-dir flat; where they are videos, "
         "--dataset clips",
-        classes, inner, core::shell_word(folder_));
+        classes, inner, quoted(class_names)[static_cast<size_t>(several - below_.begin())], core::shell_word(folder_));
   }
   int64_t samples() const override { return images_.size() + sounds_.size(); }
   std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) override {

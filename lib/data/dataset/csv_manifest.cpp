@@ -402,7 +402,8 @@ bool LabelManifest::next() {
     if (label_.empty()) fail("the label is missing: the list has paths alone, and this one has no folder", kCsvHint);
   }
   if (is_missing(label_)) {
-    fail("the label is missing" + (label_.empty() ? "" : " (it reads '" + label_ + "')"),
+    fail("the label is missing" +
+             (label_.empty() ? "" : " (it reads '" + label_ + "': give a class of that name another one)"),
          std::string(kCsvHint) + "; where an image may have no label, or several: --task multilabel");
   }
   return true;
@@ -412,7 +413,7 @@ std::string LabelManifest::one_hot_label() const {
   std::string found;
   for (const size_t column : one_hot_) {
     float value = 0;
-    if (field(column).empty()) continue;
+    if (is_missing(field(column))) continue;
     if (!reads_flag(field(column), value) || (value == 1 && !found.empty())) {
       fail(core::format("columns {} hold a class, but not one 1 and else 0 in this row", quoted_names(*this, one_hot_)),
            "several labels per image: --task multilabel; numbers: --task regression");

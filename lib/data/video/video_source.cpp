@@ -72,7 +72,7 @@ class VideoSource : public ForwardingSource {
         core::format("{} of {} from videos {}", views > 1 ? "pairs" : "clips", clip_frames_, behind().fingerprint()));
     if (!options.boxes.empty()) {
       boxes_ = std::make_unique<const FrameBoxes>(options.boxes);
-      require_some_boxes();
+      find_boxes();
       hasher.add(boxes_->digest());
     }
     fingerprint_ = hasher.hex();
@@ -104,22 +104,22 @@ class VideoSource : public ForwardingSource {
     return views_ == 1 ? path : slash == std::string::npos ? "" : path.substr(0, slash);
   }
 
-  /// Those of the file, or of the folder of a pair; null where there are none.
-  const std::vector<FrameBox>* boxes_of(int64_t file) const {
-    const std::string path = behind().name(file);
-    const std::vector<FrameBox>* const own = boxes_->of(path);
-    return own != nullptr || views_ == 1 ? own : boxes_->of(sample_name(path));
-  }
-  void require_some_boxes() const {
+  /// Those of each file, or of the folder of a pair. Throws Error{data} where no file has any.
+  void find_boxes() {
+    bool has_any = false;
     for (int64_t file = 0; file < behind().size(); ++file) {
-      if (boxes_of(file) != nullptr) return;
+      const std::string path = behind().name(file);
+      const std::vector<FrameBox>* found = boxes_->of(path);
+      if (found == nullptr && views_ > 1) found = boxes_->of(sample_name(path));
+      boxes_of_files_.push_back(found);
+      has_any = has_any || found != nullptr;
     }
-    if (behind().size() == 0) return;
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("{} has no box of any video, such as {}", core::printable(boxes_->path()),
-                     core::printable(behind().name(0))),
-        "its paths are relative to the folder that it lies in; other videos need a file of their own: --boxes");
+    if (has_any || boxes_of_files_.empty()) return;
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{} has no box of any video, such as {}", core::printable(boxes_->path()),
+                                   core::printable(behind().name(0))),
+                      "its paths are relative to the folder that it lies in; other videos need a file of their own: "
+                      "--boxes");
   }
 
   std::shared_ptr<const VideoIndex> index_at(int64_t file) const {
@@ -162,7 +162,7 @@ class VideoSource : public ForwardingSource {
     VideoReader& reader = reader_of(file);
     if (std::string cause = reader.read(frame % frames, buffer, height, width); !cause.empty()) return cause;
     if (boxes_ != nullptr) {
-      const std::vector<FrameBox>* const boxes = boxes_of(file);
+      const std::vector<FrameBox>* const boxes = boxes_of_files_[static_cast<size_t>(file)];
       if (boxes == nullptr) return "has no box in " + core::printable(boxes_->path());
       if (std::string cause = crop_to_box(nearest_box(*boxes, frame % frames), buffer, height, width); !cause.empty()) {
         return cause;
@@ -204,7 +204,8 @@ class VideoSource : public ForwardingSource {
   const std::function<VideoPlace(int64_t)> place_;
   const int64_t clip_frames_, views_;
   VideoLimits limits_;
-  std::unique_ptr<const FrameBoxes> boxes_;  ///< null: whole frames are seen
+  std::unique_ptr<const FrameBoxes> boxes_;                   ///< null: whole frames are seen
+  std::vector<const std::vector<FrameBox>*> boxes_of_files_;  ///< [files]; null: there are none
   uint64_t number_ = 0;
   mutable VideoIndices indices_;
 };

@@ -30,7 +30,7 @@ void lint_unused_options(const config::Configuration& given, const char* what_da
   (check(given.table.row_of(options)), ...);
 }
 
-/// Labels that no sample of the validation split has, or that all of them have; empty: there are none.
+/// A sentence on labels that no sample of the validation split has, or that all of them have; empty: there are none.
 std::string absent_labels(const data::Source& val) {
   const std::vector<std::string>& names = val.target_names();
   std::vector<float> row(names.size());
@@ -47,7 +47,7 @@ std::string absent_labels(const data::Source& val) {
   constexpr size_t kNamed = 5;
   const size_t more = absent.size() > kNamed ? absent.size() - kNamed : 0;
   absent.resize(absent.size() - more);
-  return format("no image of the validation split differs in {}{}: roc_auc and pr_auc average over the other labels",
+  return format("no image of the validation split differs in {}{}: roc_auc averages over the other labels",
                 core::list_text(absent), more > 0 ? format(" and {} more labels", more) : "");
 }
 

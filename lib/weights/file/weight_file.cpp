@@ -72,14 +72,16 @@ void add_shard(const std::string& index, WeightFile shard, const std::vector<std
   const size_t first_file = all.files.size(), first_storage = all.storages.size();
   for (const std::string& name : names) {
     const auto place = places.find(name);
-    const auto opaque = std::find_if(shard.opaque.begin(), shard.opaque.end(), [&](const OpaqueEntry& entry) {
-      return entry.group.empty() && entry.name == name;
-    });
-    if (place == places.end() && opaque != shard.opaque.end()) {
-      all.opaque.push_back(*opaque);
-      continue;
+    if (place == places.end()) {
+      const auto opaque = std::find_if(shard.opaque.begin(), shard.opaque.end(), [&](const OpaqueEntry& entry) {
+        return entry.group.empty() && entry.name == name;
+      });
+      if (opaque != shard.opaque.end()) {
+        all.opaque.push_back(*opaque);
+        continue;
+      }
+      fail_index(index, format("{} lacks {}", printable(shard.path()), printable(name)));
     }
-    if (place == places.end()) fail_index(index, format("{} lacks {}", printable(shard.path()), printable(name)));
     all.tensors.push_back(shard.tensors[place->second]);
     all.tensors.back().storage += first_storage;
   }

@@ -150,7 +150,7 @@ class Fitting {
     const auto object = objects_.find(name);
     if (object == objects_.end()) return;
     if (is_head(name)) {
-      for (auto* const fresh : {&fitted_.fresh_shape, &fitted_.fresh_classes}) {
+      for (auto* const fresh : {&fitted_.fresh_shape, &fitted_.fresh_classes, &fitted_.fresh_absent}) {
         if (!fresh->empty()) return fresh->push_back(name);
       }
       if (head_.is_fresh) return fitted_.fresh_asked.push_back(name);

@@ -378,9 +378,11 @@ TEST(PublishedDataTest, ListsFindTheirImagesWhereArchivesAndSpreadsheetsLeaveThe
       {"AnArchiveInAFolderOfItsName", listed({"pics/pics/1.jpg", "pics/pics/2.jpg"}, "id,label\n1,a\n2,b\n"),
        "a b / a b of a|b"},
       {"CellsThatPandasLeftEmpty", listed({"1.jpg", "2.jpg"}, "path,label\n1.jpg,a\n2.jpg,NaN\n"),
-       "the label is missing (it reads 'NaN')"},
+       "the label is missing (it reads 'NaN': give a class of that name another one)"},
       {"FlagsWithEmptyCells", listed({"1.jpg", "2.jpg", "3.jpg"}, "path,a,b\n1.jpg,1.0,0\n2.jpg,1,nan\n3.jpg,TRUE,1\n"),
        "columns 'a' and 'b' hold several labels per row, as 0 and 1 # add --task multilabel"},
+      {"OneColumnOfEachClassWithEmptyCells", listed({"1.jpg", "2.jpg"}, "path,a,b\n1.jpg,1,nan\n2.jpg,nan,1\n"),
+       "a b / a b of a|b"},
       {"FlagsInWords", listed({"1.jpg", "2.jpg"}, "path,a,b\n1.jpg,yes,no\n2.jpg,Yes,YES\n"),
        "columns 'a' and 'b' hold several labels per row, as 0 and 1 # add --task multilabel"},
   });
@@ -398,6 +400,26 @@ TEST(PublishedDataTest, AListOfNoSplitTakesTrainingImagesAndNotThoseOfTheTestOfT
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(train->relative_name(i).rfind("train/", 0), 0u) << train->relative_name(i);
 }
 
+TEST(PublishedDataTest, NoOtherFileStandsForOneThatIsMissing) {
+  const TempFolder folder;
+  write_images(folder, {"1.jpg", "2.jpg", "extra/masks/3.jpg", "data/test/7.jpg", "data/train/7.jpg"});
+  folder.write("train.csv", "path,label\n1.jpg,a\n2.jpg,b\n3.jpg,a\n");
+  const auto read = [&] {
+    config::DataOptions options;
+    options.data_dir = folder.path();
+    options.val_split = config::kNoValidation;
+    return open_datasets(options);
+  };
+  EXPECT_NE(joined(read().notes).find("files of the manifest that are not there: 1"), std::string::npos);
+  folder.write("train.csv", "path,label\n7.jpg,a\n");
+  EXPECT_EQ(read().train->relative_name(0), "data/train/7.jpg");
+  std::string deep;
+  for (int i = 0; i < 9000; ++i) deep += "./";
+  for (int i = 0; i < 9000; ++i) deep += "q/";
+  folder.write("train.csv", "path,label\n1.jpg,a\n2.jpg,b\n" + deep + "x.jpg,b\n");
+  EXPECT_NE(joined(read().notes).find("files of the manifest that are not there: 1"), std::string::npos);
+}
+
 TEST(PublishedDataTest, PartsAndSplitsAreNoClasses) {
   const auto parts = [](const TempFolder& at) { write_images(at, {"images_part_1/i1.jpg", "images_part_2/i2.jpg"}); };
   const auto with = [](config::DataOptions& options) { options.val_split = config::kNoValidation; };
@@ -405,11 +427,23 @@ TEST(PublishedDataTest, PartsAndSplitsAreNoClasses) {
       {"PartsBesideTheirList",
        [parts](const TempFolder& at) {
          parts(at);
-         at.write("metadata_of_images.csv", "image_id,dx\ni1,nv\ni2,mel\n");
+         write_images(at, {"images_part_1/i3.jpg"});
+         at.write("metadata_of_images.csv", "image_id,dx\ni1,nv\ni2,mel\ni3,mel\n");
        },
        "DIR holds images_part_1 and images_part_2, whose images metadata_of_images.csv lists: they are parts and not "
        "classes",
        with},
+      {"ClassesWithNumbersThatTheListHasToo",
+       [](const TempFolder& at) {
+         write_images(at, {"class_1/i1.jpg", "class_1/i3.jpg", "class_2/i2.jpg"});
+         at.write("index.csv", "image_id,dx,sex\ni1,a,f\ni2,b,f\ni3,a,m\n");
+       },
+       "class_1 class_1 class_2 /", with},
+      {"WordsThatBeginAsSplits",
+       [](const TempFolder& at) {
+         write_images(at, {"trainers/1.jpg", "valves/2.jpg"});
+       },
+       "trainers valves /", with},
       {"WithoutAListTheyAreClasses", parts, "images_part_1 images_part_2 /", with},
       {"SplitsOfOtherNames",
        [](const TempFolder& at) {
