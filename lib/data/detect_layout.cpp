@@ -360,20 +360,20 @@ void refuse_other_folders(const config::DataOptions& options) {
   if (folders.empty() || is_directory(options.data_dir + "/" + options.train_split)) return;
   const std::string place = core::printable(options.data_dir);
   const std::string named = core::list_text(folders, kMaxNamed);
-  const auto begins_with = [](const std::string& folder, const char* word) {
+  const auto begins_with = [](const std::string& folder, const std::vector<std::string>& words) {
     const std::string name = core::lower_case(folder);
-    const std::string rest = name.rfind(word, 0) == 0 ? name.substr(std::strlen(word)) : "?";
-    const bool ends = rest.empty() || std::string_view("0123456789_-. ").find(rest[0]) != std::string_view::npos;
-    return ends || rest == "ing" || rest == "idation" || rest == "id";
+    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      const std::string rest = name.rfind(word, 0) == 0 ? name.substr(word.size()) : "?";
+      return rest.empty() || std::string_view("0123456789_-. ").find(rest[0]) != std::string_view::npos;
+    });
   };
+  const std::vector<std::string> of_training = {"train", "training", "data"};
   const auto is_split = [&](const std::string& folder) {
-    return begins_with(folder, "train") || begins_with(folder, "val") || begins_with(folder, "test") ||
-           begins_with(folder, "data");
+    return begins_with(folder, of_training) || begins_with(folder, {"val", "valid", "validation", "test", "testing"});
   };
   if (folders.size() > 1 && std::all_of(folders.begin(), folders.end(), is_split)) {
-    const auto train = std::find_if(folders.begin(), folders.end(), [&](const std::string& folder) {
-      return begins_with(folder, "train") || begins_with(folder, "data");
-    });
+    const auto train = std::find_if(folders.begin(), folders.end(),
+                                    [&](const std::string& folder) { return begins_with(folder, of_training); });
     throw layout_error(
         core::ErrorKind::data,
         core::format("{} holds {}, which are called like splits and not like classes", place, core::printable(named)),

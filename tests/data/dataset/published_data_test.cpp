@@ -439,6 +439,11 @@ TEST(PublishedDataTest, PartsAndSplitsAreNoClasses) {
          at.write("index.csv", "image_id,dx,sex\ni1,a,f\ni2,b,f\ni3,a,m\n");
        },
        "class_1 class_1 class_2 /", with},
+      {"FlatSplitsOfLongerNames",
+       [](const TempFolder& at) {
+         write_images(at, {"test_set/1.jpg", "training_set/2.jpg"});
+       },
+       "--train-split training_set (and --val-split)", with},
       {"WordsThatBeginAsSplits",
        [](const TempFolder& at) {
          write_images(at, {"trainers/1.jpg", "valves/2.jpg"});

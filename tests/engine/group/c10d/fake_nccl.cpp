@@ -77,6 +77,12 @@ int aborted() {
   const std::lock_guard<std::mutex> lock(mutex);
   return aborts;
 }
+int connecting() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  int ranks = 0;
+  for (const auto& clique : present) ranks += static_cast<int>(clique.second.size());
+  return ranks;
+}
 bool is_idle() {
   while (!queued.empty() && queued.front()()) queued.pop_front();
   return queued.empty();

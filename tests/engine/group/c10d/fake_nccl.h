@@ -16,6 +16,8 @@ void set_slow_starts(int asks);
 void set_failure(int at, ncclResult_t result);
 /// How many communicators were aborted.
 int aborted();
+/// How many ranks have begun to connect.
+int connecting();
 /// Whether all that this thread has queued is done; moves what can be moved.
 bool is_idle();
 /// Whether a group was begun on this thread and not ended.

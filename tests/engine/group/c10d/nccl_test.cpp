@@ -114,7 +114,8 @@ TEST_F(NcclTest, ARankThatDoesNotComeToConnectIsNotWaitedForWhenItIsLost) {
     if (peers.rank() == 0) {
       connect_devices(peers, kDevice);
     } else {
-      from_root_of_peers(peers, "");  // takes the id, and dies
+      from_root_of_peers(peers, "");  // takes the id, and dies once the other one waits for it
+      while (fake_nccl::connecting() == 0) std::this_thread::yield();
       post.break_off("rank 1 was killed");
     }
   });
