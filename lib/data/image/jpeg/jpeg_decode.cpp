@@ -320,7 +320,7 @@ BlocksEnd end_of_blocks(const uint8_t* bytes, uint64_t size, const DecodeLimits&
 }
 
 /// Whether nothing but the end marker is missing: Huffman codes of one scan end with the data.
-bool lacks_end_alone(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits) {
+bool lacks_end_alone(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits, const BlocksEnd& end) {
   JpegSession session;
   NoRows rows;
   const Failure failure = decode_once(session, nullptr, Tolerated::missing_end, bytes, size, 1, limits, Region(), rows);
@@ -329,14 +329,12 @@ bool lacks_end_alone(const uint8_t* bytes, uint64_t size, const DecodeLimits& li
       codec.comps_in_scan != codec.num_components) {
     return false;
   }
-  const BlocksEnd end = end_of_blocks(bytes, size, limits);
   return !end.is_known || (end.is_well && end.is_before_others);
 }
 
 /// Whether all blocks are there and a run of one byte follows them in place of the end marker, as where a copy was
 /// filled up with zeros. Behind any other bytes nothing shows that blocks were not read from those.
-bool is_filled_up(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits) {
-  const BlocksEnd end = end_of_blocks(bytes, size, limits);
+bool is_filled_up(const uint8_t* bytes, uint64_t size, const BlocksEnd& end) {
   return end.is_known && end.is_in_ones && end.is_before_others &&
          std::all_of(end.behind, bytes + size, [&](uint8_t byte) { return byte == *end.behind; });
 }
@@ -344,8 +342,9 @@ bool is_filled_up(const uint8_t* bytes, uint64_t size, const DecodeLimits& limit
 /// How the image ends; `nothing` with an end marker, `damage` where it is cut short.
 Tolerated end_of(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits) {
   if (has_end_marker(bytes, size)) return Tolerated::nothing;
-  if (lacks_end_alone(bytes, size, limits)) return Tolerated::missing_end;
-  return is_filled_up(bytes, size, limits) ? Tolerated::other_end : Tolerated::damage;
+  const BlocksEnd end = end_of_blocks(bytes, size, limits);
+  if (lacks_end_alone(bytes, size, limits, end)) return Tolerated::missing_end;
+  return is_filled_up(bytes, size, end) ? Tolerated::other_end : Tolerated::damage;
 }
 
 /// For this thread; see take_repair().
