@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "data/container/hdf5_chunks.h"
+#include "data/storage/stand_in.h"
 
 namespace stoker::data {
 namespace {
@@ -24,22 +25,6 @@ std::string replaced(std::string text, const std::string& word, const std::strin
     text.replace(at, word.size(), by);
   }
   return text;
-}
-
-/// Files that came in place of the one that was requested.
-void refuse_other_files(const FileBytes& file) {
-  constexpr std::string_view kPointer = "version https://git-lfs";
-  std::string begin(static_cast<size_t>(std::min<uint64_t>(kPointer.size(), file.size())), '\0');
-  file.read(0, begin.data(), begin.size());
-  if (begin == kPointer) {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{} is a pointer of Git LFS, not an HDF5 file", core::printable(file.name())),
-                      "get the files that it stands for: git lfs pull");
-  }
-  if (begin.substr(0, 1) != "<" && begin.substr(0, 4) != "\xEF\xBB\xBF<") return;
-  throw core::Error(core::ErrorKind::data,
-                    core::format("{} is HTML or XML, not an HDF5 file", core::printable(file.name())),
-                    "fetch it again: a server answered with a page, such as one to log in, not with the file");
 }
 
 /// Filters are known here by what undoing them takes; `fail` gets what is not.
@@ -89,7 +74,9 @@ struct Hdf5File::Impl {
 #endif
     file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
     if (file.is_open()) return;
-    refuse_other_files(*bytes);
+    std::string begin(static_cast<size_t>(std::min<uint64_t>(64, bytes->size())), '\0');
+    bytes->read(0, begin.data(), begin.size());
+    refuse_stand_in(bytes->name(), begin, "an HDF5 file");
     throw core::Error(
         core::ErrorKind::data,
         core::format("{} cannot be read as HDF5: {}", core::printable(path), hdf5_library_words()),

@@ -9,6 +9,7 @@
 #include "core/system/stop_signal.h"
 #include "core/text/json.h"
 #include "data/container/tar_reader.h"
+#include "data/storage/stand_in.h"
 
 namespace stoker::data {
 namespace {
@@ -145,22 +146,21 @@ std::string ShardLabels::read_json(const std::string& text, int32_t& label) cons
 
 namespace {
 
-struct ForeignArchive {
-  std::string_view begin;
-  const char *name, *step;
-};
-
 /// An archive that was compressed, whatever it is called: its members have no place to be read from.
 void refuse_compressed(const ByteReader& shard, std::string_view begin) {
-  constexpr ForeignArchive kPacked[] = {{"\x1f\x8b", "gzip", "gzip -dc"},
-                                        {"\x28\xb5\x2f\xfd", "Zstandard", "zstd -dc"},
-                                        {"\x04\x22\x4d\x18", "LZ4", "lz4 -dc"},
-                                        {"BZh", "bzip2", "bzip2 -dc"},
-                                        {"\xfd"
-                                         "7zXZ",
-                                         "xz", "xz -dc"},
-                                        {"PK\3\4", "zip", ""}};
-  for (const ForeignArchive& packed : kPacked) {
+  struct Packed {
+    std::string_view begin;
+    const char *name, *step;
+  };
+  constexpr Packed kPacked[] = {{"\x1f\x8b", "gzip", "gzip -dc"},
+                                {"\x28\xb5\x2f\xfd", "Zstandard", "zstd -dc"},
+                                {"\x04\x22\x4d\x18", "LZ4", "lz4 -dc"},
+                                {"BZh", "bzip2", "bzip2 -dc"},
+                                {"\xfd"
+                                 "7zXZ",
+                                 "xz", "xz -dc"},
+                                {"PK\3\4", "zip", ""}};
+  for (const Packed& packed : kPacked) {
     if (begin.substr(0, packed.begin.size()) != packed.begin) continue;
     const std::string path = core::shell_word(shard.name());
     throw core::Error(core::ErrorKind::data,
@@ -172,23 +172,6 @@ void refuse_compressed(const ByteReader& shard, std::string_view begin) {
   }
 }
 
-/// Files that came in place of an archive.
-void refuse_foreign(const ByteReader& shard, std::string_view begin) {
-  constexpr const char* kFetch =
-      "fetch it again: a server answered with a page, such as one to log in, not with the file";
-  constexpr ForeignArchive kForeign[] = {
-      {"version https://git-lfs", "a pointer of Git LFS", "get the files that it stands for: git lfs pull"},
-      {"<", "HTML or XML", kFetch},
-      {"\xEF\xBB\xBF<", "HTML or XML", kFetch},
-      {"{", "JSON", kFetch}};
-  for (const ForeignArchive& foreign : kForeign) {
-    if (begin.substr(0, foreign.begin.size()) != foreign.begin || begin.substr(257, 5) == "ustar") continue;
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{} is {}, not a tar archive", core::printable(shard.name()), foreign.name),
-                      foreign.step);
-  }
-}
-
 /// Throws where a file is called like a shard and is none.
 void refuse_other_kinds(const ByteReader& shard) {
   constexpr uint64_t kFirst = 262;
@@ -196,7 +179,11 @@ void refuse_other_kinds(const ByteReader& shard) {
   shard.read(0, begin.data(), begin.size());
   begin.resize(kFirst);
   refuse_compressed(shard, begin);
-  refuse_foreign(shard, begin);
+  if (begin.compare(257, 5, "ustar") == 0) return;  // whatever its first member is called
+  refuse_stand_in(shard.name(), begin, "a tar archive");
+  if (begin[0] != '{') return;
+  throw core::Error(core::ErrorKind::data, core::format("{} is JSON, not a tar archive", core::printable(shard.name())),
+                    kFetchAgain);
 }
 
 }  // namespace
