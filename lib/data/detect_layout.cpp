@@ -73,7 +73,10 @@ std::string lists_text(const config::DataOptions& options) {
     if (has_list_name(name) && !core::ends_with(name, ".txt")) names.push_back(name);
   }
   if (names.empty()) return "";
-  const std::string first = core::printable(names.front());
+  const auto train = std::find_if(names.begin(), names.end(), [](const std::string& name) {
+    return core::lower_case(name).find("train") != std::string::npos;
+  });
+  const std::string first = core::printable(train == names.end() ? names.front() : *train);
   if (names.size() > kMaxNamed) names.resize(kMaxNamed);
   return core::format("it holds {}: to train on one, --data-dir {}/{} with --val-fraction 0.1\n",
                       core::list_text(names), core::printable(options.data_dir), first);

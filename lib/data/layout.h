@@ -94,5 +94,7 @@ core::Error layout_error(core::ErrorKind kind, const std::string& message, const
 std::string found_text(const std::string& folder, bool is_class = false);
 /// The same of one file, without a line end: "is a zip archive: unpack it (unzip photos.zip)".
 std::string file_found_text(const std::string& path);
+/// The step for a list whose columns hold pixels, as those of Kaggle's digits and of fer2013; empty: they hold none.
+std::string pixels_step(const std::string& path, const std::vector<std::string>& header);
 
 }  // namespace stoker::data

@@ -170,8 +170,9 @@ bool is_id(const std::string& text) {
 }
 
 void count_missing(const CsvManifest& manifest, ScanNotes& notes) {
-  const std::string near = manifest.finder().nearest(manifest.path());
-  notes.count("files of the manifest that are not there", manifest.path() + (near.empty() ? "" : "; there is " + near));
+  constexpr char kMissing[] = "files of the manifest that are not there";
+  const std::string near = notes.has_counted(kMissing) ? "" : manifest.finder().nearest(manifest.path());
+  notes.count(kMissing, manifest.path() + (near.empty() ? "" : "; there is " + near));
 }
 
 ColumnValues column_values(CsvManifest list, const std::string& name) {

@@ -216,12 +216,8 @@ void CsvManifest::find_path_column(const std::string& requested) {
   }
   if (path_column_ < header_.size())
     return add_remark("images are in '" + core::printable(header_[path_column_]) + "'");
-  for (const std::string& name : header_) {
-    if (core::lower_case(name).rfind("pixel", 0) != 0) continue;
-    fail("its columns hold pixels, not the paths of images",
-         "write them as arrays, in Python: x = pandas.read_csv(FILE); np.save('x_train.npy', "
-         "x.drop(columns='label').to_numpy('uint8').reshape(-1, 28, 28)); np.save('y_train.npy', x['label'])");
-  }
+  if (const std::string step = pixels_step(file_, header_); !step.empty())
+    fail("its columns hold pixels, not the paths of images", step);
   column(requested);
 }
 
@@ -432,7 +428,9 @@ int64_t LabelManifest::whole_label() const {
   const auto [end, error] = std::from_chars(label_.data(), label_.data() + label_.size(), value);
   if (error != std::errc() || end != label_.data() + label_.size()) {
     fail(core::format("label '{}' is not a whole number, but other labels are", core::printable(label_)),
-         "use either numbers or class names for all rows of all splits");
+         label_.find_first_not_of("0123456789 ,;|") == std::string::npos
+             ? "several labels per image: --task multilabel"
+             : "use either numbers or class names for all rows of all splits");
   }
   if (value < 0) fail(core::format("label {} is negative", value), "labels are counted from 0");
   if (value >= kMaxClasses) fail(core::format("label {} is too large: there may be {} classes", value, kMaxClasses));

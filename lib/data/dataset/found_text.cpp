@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdlib>
 #include <map>
+#include <set>
 
 #include "core/format.h"
 #include "data/storage/byte_reader.h"
@@ -55,6 +58,20 @@ constexpr char kStl[] =
     "'_X.bin', "
     "'uint8').reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1)), np.save('y_' + s + '.npy', np.fromfile(s + '_y.bin', "
     "'uint8') - 1)) for s in ['train', 'test']]\")";
+constexpr char kCub[] =
+    "write its lists: (cd {2} && python3 -c \"r = lambda n: [l.split() for l in open(n + '.txt')]; c = "
+    "dict(r('classes')); y = dict(r('image_class_labels')); t = dict(r('train_test_split')); [open(n + '.csv', "
+    "'w').writelines(['path,label' + chr(10)] + ['images/%s,%s' % (p, c[y[i]]) + chr(10) for i, p in r('images') if "
+    "t[i] == k]) for n, k in [('train', '1'), ('test', '0')]]\")";
+constexpr char kHuggingFace[] =
+    "write it as CSV, here with the key 'label': (cd {3} && python3 -c \"import csv, glob, json; [csv.writer(open("
+    "(p.split('/')[0] if '/' in p else 'train') + '.csv', 'w')).writerows([['path', 'label']] + [[p[:-14] + "
+    "r['file_name'], r['label']] for r in map(json.loads, open(p))]) for p in glob.glob('**/metadata.jsonl', "
+    "recursive=True)]\")";
+// No command that loads it: that would run what it holds.
+constexpr char kImageNet32[] =
+    "write its arrays with np.save(), labels from 0: x_train.npy of data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) "
+    "and y_train.npy of labels - 1, and x_val.npy and y_val.npy of val_data";
 constexpr char kAsList[] = "where it names the classes of images, write them as train.csv with the columns path,label";
 constexpr char kSaveArrays[] = "write its arrays with np.save() as x_train.npy and y_train.npy";
 constexpr char kSlices[] = "write slices as PNG or TIFF, or as HDF5";
@@ -117,6 +134,9 @@ constexpr std::array kKinds = {
     FoundKind{"list_attr_celeba.txt", "CelebA list", kCelebA},
     FoundKind{"list_attr_celeba.csv", "CelebA list", kCelebA},
     FoundKind{"imagelabels.mat", "Oxford flower list", kFlowers},
+    FoundKind{"image_class_labels.txt", "CUB list", kCub},
+    FoundKind{"metadata.jsonl", "Hugging Face list", kHuggingFace},
+    FoundKind{"train_data_batch_1", "batch of the small ImageNet", kImageNet32},
     FoundKind{"train_32x32.mat", "SVHN file", kSvhn},
     FoundKind{"train_x.bin", "STL-10 file", kStl},
     FoundKind{".npy", "NumPy array", "call images and labels x_train.npy and y_train.npy (and x_val.npy, y_val.npy)"},
@@ -143,6 +163,9 @@ const FoundKind* kind_of_file(const std::string& name) {
   }
   return best;
 }
+
+/// Whether the kind is known by a whole name.
+bool is_of_a_data_set(const FoundKind& kind) { return kind.ending[0] != '.'; }
 
 /// The step of a file's kind, below the data folder `top`; with `is_class` for all folders beside that of the file.
 std::string step_for(const FoundKind& kind, const std::string& file, const std::string& top, bool is_class = false) {
@@ -177,12 +200,16 @@ bool is_coco(const std::string& front) {
   return front.find("\"images\"") != std::string::npos || front.find("\"annotations\"") != std::string::npos;
 }
 
-/// Whether lines are those of YOLO: a class and four fractions.
+/// Whether lines are those of YOLO: a class and at least four fractions.
 bool is_yolo(const std::string& path) {
   const std::string front = front_of(path);
-  const std::string line = front.substr(0, front.find('\n'));
-  return !line.empty() && line.find_first_not_of("0123456789. \r-e") == std::string::npos &&
-         std::count(line.begin(), line.end(), ' ') >= 4;
+  const std::vector<std::string> words = core::split_words(front.substr(0, front.find('\n')), ' ');
+  if (words.size() < 5 || words[0].find_first_not_of("0123456789") != std::string::npos) return false;
+  return std::all_of(words.begin() + 1, words.end(), [](const std::string& word) {
+    const bool is_fraction = word.find('.') != std::string::npos || word == "0" || word == "1";
+    return is_fraction && word.find_first_not_of("0123456789.-e\r") == std::string::npos &&
+           std::atof(word.c_str()) <= 1;
+  });
 }
 
 constexpr char kBoxes[] =
@@ -340,10 +367,11 @@ std::string found_text(const std::string& folder, bool is_class) {
   }
   text += boxes_text(folder);
   // One level below: what a folder that was given one too high holds.
+  std::set<std::string> named_lists;
   for (const std::string& name : folders) {
     const std::string below = folder + "/" + name;
     int64_t others = 0;
-    std::string first;
+    std::string first, list;
     std::vector<std::string> flat;
     text += text.size() < 2000 ? below_text(folder, name) : "";
     for (const std::string& file : names_in(below)) {
@@ -351,17 +379,64 @@ std::string found_text(const std::string& folder, bool is_class) {
       const FoundKind* const kind = kind_of_file(file);
       if (kind == nullptr || is_directory(below + "/" + file)) continue;
       if (others++ == 0) first = file;
+      if (is_of_a_data_set(*kind)) list = file;
     }
     if (!flat.empty() && text.size() < 2000) {
       text += format("{}/ holds {} and no folder per class{}\n", printable(name),
                      core::counted(static_cast<int64_t>(flat.size()), "image"), prefixes_text(flat));
-    } else if (others > 0 && text.size() < 2000) {
+    }
+    if (!list.empty()) {
+      const FoundKind& kind = *kind_of_file(list);
+      text += named_lists.insert(kind.name).second ? format("{}/ holds a {}, {}: {}\n", printable(name), kind.name,
+                                                            printable(list), step_for(kind, below + "/" + list, folder))
+                                                   : "";
+    } else if (flat.empty() && others > 0 && text.size() < 2000) {
       const FoundKind* const kind = kind_of_file(first);
       text += format("{}/ holds {} (the first: {}): {}\n", printable(name), core::counted(others, kind->name),
                      printable(first), step_for(*kind, below + "/" + first, folder));
     }
   }
+  if (text.empty() && folders.size() == 1) text = found_text(folder + "/" + folders.front(), is_class);
   return text;
+}
+
+std::string pixels_step(const std::string& path, const std::vector<std::string>& header) {
+  const auto is_pixel = [](const std::string& name) { return core::lower_case(name).rfind("pixel", 0) == 0; };
+  const auto is_number = [](const std::string& word) {
+    return !word.empty() && word.find_first_not_of("0123456789.") == std::string::npos;
+  };
+  const size_t slash = path.rfind('/');
+  const std::string folder = core::shell_word(slash == std::string::npos ? "." : path.substr(0, slash));
+  const std::string name = path.substr(slash + 1);
+  const std::string file = core::shell_word(name) == name ? name : "FILE";
+  const std::string begin = format("write them as arrays: (cd {} && python3 -c \"import csv, numpy as np; ", folder);
+  auto pixels = std::count_if(header.begin(), header.end(), is_pixel);
+  if (pixels == 1) {  // fer2013: a text of numbers per row, and the splits in a column
+    return format(
+        "{}r = list(csv.DictReader(open('{}'))); [(np.save('x_' + n + '.npy', np.array([x['pixels'].split() for x in "
+        "p], 'uint8').reshape(len(p), 48, 48)), np.save('y_' + n + '.npy', np.array([int(x['emotion']) for x in p]))) "
+        "for n, u in [('train', 'Training'), ('val', 'PublicTest'), ('test', 'PrivateTest')] for p in [[x for x in r "
+        "if x['Usage'] == u]]]\"), and train on them: --data-dir {} --dataset numpy",
+        begin, file, folder);
+  }
+  constexpr std::ptrdiff_t kFewest = 64;  // digits of 8 by 8 pixels
+  const bool has_names = pixels > 1;
+  std::ptrdiff_t first = 1, label = 0;
+  if (has_names) {
+    first = std::find_if(header.begin(), header.end(), is_pixel) - header.begin();
+    label = std::find_if_not(header.begin(), header.end(), is_pixel) - header.begin();
+  } else {
+    pixels = static_cast<std::ptrdiff_t>(header.size()) - 1;
+    if (pixels < kFewest || !std::all_of(header.begin(), header.end(), is_number)) return "";
+  }
+  const std::string split = core::lower_case(name).find("test") != std::string::npos ? "test" : "train";
+  const bool has_labels = label < static_cast<std::ptrdiff_t>(header.size());
+  return format(
+      "{}a = np.loadtxt('{}', 'uint8', delimiter=',', skiprows={}); np.save('x_{}.npy', a[:, {}:{}].reshape(-1, {}, "
+      "{})){}\"), the same for other files, and train on them: --data-dir {} --dataset numpy",
+      begin, file, has_names ? 1 : 0, split, first, first + pixels, std::lround(std::sqrt(static_cast<double>(pixels))),
+      std::lround(std::sqrt(static_cast<double>(pixels))),
+      has_labels ? format("; np.save('y_{}.npy', a[:, {}])", split, label) : "", folder);
 }
 
 }  // namespace stoker::data

@@ -69,7 +69,9 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
         core::ErrorKind::data,
         core::format("none of {} images that were looked at can be read; the first is {}{}", probes, first_problem,
                      missing),
-        missing.empty() ? kImagesRead : "the list and the files must agree letter by letter, in upper and lower case");
+        missing.empty() ? kImagesRead
+                        : "the list and the files must agree letter by letter, in upper and lower case; where several "
+                          "files are one image, as ID_red.png and ID_green.png, write them as one");
   }
   const bool mostly_gray = 2 * gray > static_cast<int64_t>(heights.size());
   return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths), has_wide};

@@ -332,6 +332,27 @@ bool comes_before(std::string_view a, std::string_view b) {
   return a < b;
 }
 
+namespace {
+
+/// A file whose name continues behind `stem`; empty: there is none.
+std::string file_that_continues(const std::string& folder, const std::string& stem, bool looks_deeper) {
+  constexpr size_t kMostFolders = 16;
+  std::vector<std::string> folders;
+  for (const std::string& name : names_in(folder)) {
+    const bool continues = name.size() > stem.size() + 1 && name.compare(0, stem.size(), stem) == 0 &&
+                         std::string_view("_-. ").find(name[stem.size()]) != std::string_view::npos;
+    if (continues && has_sample_name(name)) return folder + "/" + name;
+    if (looks_deeper && folders.size() < kMostFolders && name.find('.') == std::string::npos) folders.push_back(name);
+  }
+  for (const std::string& name : folders) {
+    const std::string found = file_that_continues(folder + "/" + name, stem, false);
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string nearest_file(const std::string& path) {
   const std::filesystem::path place(path);
   const std::string folder = place.parent_path().string(), name = place.filename().string();
@@ -341,6 +362,7 @@ std::string nearest_file(const std::string& path) {
     return core::lower_case(other) == core::lower_case(name);
   });
   const std::string near = same != names.end() ? *same : core::nearest_name(name, names);
+  if (near.empty() && !name.empty()) return file_that_continues(folder.empty() ? "." : folder, name, true);
   return near.empty() || folder.empty() ? near : folder + "/" + near;
 }
 

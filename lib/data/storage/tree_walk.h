@@ -18,6 +18,7 @@ namespace stoker::data {
 class ScanNotes {
  public:
   void count(const std::string& what, const std::string& path);
+  bool has_counted(const std::string& what) const { return tallies_.count(what) > 0; }
   /// A line of its own.
   void add_line(const std::string& line) { lines_.push_back(line); }
   /// "skipped 3 files that are not images (the first: train/a/readme.txt)" and so on, then the lines of their own.
@@ -90,7 +91,8 @@ bool most_are_called(bool (*has_name)(const std::string& name), int64_t count,
 /// The stamp of a regular file, links followed; an empty one when there is none.
 FileStamp stamp_of(const std::string& path);
 bool is_directory(const std::string& path);
-/// Another file beside a missing one, whose name differs in upper and lower case or in a few letters; empty: none does.
+/// Another file beside a missing one, whose name differs in upper and lower case or in a few letters; else one there or
+/// a folder deeper whose name continues behind the missing one, as ID_green.png; empty: there is none.
 std::string nearest_file(const std::string& path);
 /// Files that systems, NAS boxes and Python leave beside folders of images.
 bool is_system_folder(const std::string& name);

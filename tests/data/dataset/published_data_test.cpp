@@ -156,6 +156,8 @@ TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
       at.write("val" + ending, val);
     };
   };
+  std::string pixels_of_a_row;
+  for (int i = 0; i < 784; ++i) pixels_of_a_row += ",7";
   expect_all({
       {"IdsWithoutExtension", two_lists(".csv", "id,breed\nk1,pug\nk2,boxer\n", "id,breed\nk2,pug\n"),
        "pug boxer / pug of boxer|pug"},
@@ -211,6 +213,9 @@ TEST(PublishedDataTest, ListsAreReadAsPeopleHaveThem) {
        "x y x / y x y of x|y"},
       {"ColumnsOfPixels", two_lists(".csv", "label,pixel0,pixel1\n1,0,0\n", ""),
        "its columns hold pixels, not the paths of images"},
+      {"PixelsWithoutAHeader", two_lists(".csv", "3" + pixels_of_a_row + "\n", ""),
+       "np.save('x_train.npy', a[:, 1:785].reshape(-1, 28, 28)); np.save('y_train.npy', a[:, 0])"},
+      {"PixelsInOneColumn", two_lists(".csv", "emotion,pixels,Usage\n1,70 80,Training\n", ""), "x['Usage'] == u"},
       {"Utf16", two_lists(".csv", std::string("\xFF\xFEp\0a\0", 6), ""), "it is UTF-16, not UTF-8 # convert it: iconv"},
       {"ATestListWithoutLabels",
        [](const TempFolder& at) {
@@ -264,6 +269,11 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
   const auto file = [](const std::string& name, const std::string& content = "x") {
     return [=](const TempFolder& at) { at.write(name, content); };
   };
+  const auto cub = [](const TempFolder& at) {
+    write_images(at, {"images/a/1.jpg", "images/b/2.jpg"});
+    at.write("bounding_boxes.txt", "1 60.0 27.0 325.0 304.0\n");  // in pixels: not of YOLO
+    at.write("image_class_labels.txt", "1 1\n2 2\n");
+  };
   expect_all({
       {"Zip", file("photos.zip"), "it holds 1 zip archive (the first: photos.zip): unpack it: unzip -q DIR/photos.zip"},
       {"TarGz", file("cifar-10-binary.tar.gz"), "unpack it: tar xf DIR/cifar-10-binary.tar.gz"},
@@ -278,6 +288,17 @@ TEST(PublishedDataTest, WhatIsThereInsteadIsNamedWithTheNextStep) {
       {"ShardsOfNumbers", file("0000.tar"), "it holds 1 archive whose names are numbers"},
       {"PackedShards", file("train-0000.tar.xz"), "archives must not be compressed: unxz DIR/*.xz"},
       {"Voc", file("Annotations/1.xml", "<annotation><object/></annotation>"), "is an annotation of Pascal VOC"},
+      {"Cub", cub, "it holds 1 CUB list (the first: image_class_labels.txt): write its lists: (cd DIR && python3"},
+      {"HuggingFace",
+       [](const TempFolder& at) {
+         write_images(at, {"train/1.png", "validation/2.png"});
+         at.write("train/metadata.jsonl", "{\"file_name\": \"1.png\", \"label\": 1}\n");
+         at.write("validation/metadata.jsonl", "{\"file_name\": \"2.png\", \"label\": 0}\n");
+       },
+       "train/ holds a Hugging Face list, metadata.jsonl: write it as CSV"},
+      {"SmallImageNet", file("train_data_batch_1"), "it holds 1 batch of the small ImageNet"},
+      {"AFolderTooHigh", file("data/photos/photos.zip"),
+       "photos/ holds 1 zip archive (the first: photos.zip): unpack it"},
       {"Yolo", file("labels/train/1.txt", "0 0.5 0.5 0.1 0.1\n"), "is an annotation of YOLO"},
       {"Videos", file("clips/a.mp4"),
        "clips/ holds 1 video (the first: a.mp4): videos are learned from a folder per class (CLASS/*.mp4)"},
