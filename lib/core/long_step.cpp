@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <set>
 #include <system_error>
 
 #include "core/format.h"
@@ -13,7 +14,19 @@
 
 namespace stoker::core {
 
-LongStep::LongStep(std::string name, const LongStepPace& pace) : name_(std::move(name)), pace_(pace) {
+namespace {
+
+bool is_new_here(const std::string& explanation) {
+  static std::mutex mutex;
+  static std::set<std::string> explained;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return explained.insert(explanation).second;
+}
+
+}  // namespace
+
+LongStep::LongStep(std::string name, const LongStepPace& pace, std::string explanation)
+    : name_(std::move(name)), explanation_(std::move(explanation)), pace_(pace) {
   sigset_t held, before;
   sigfillset(&held);
   ::pthread_sigmask(SIG_SETMASK, &held, &before);  // signals are for the main thread; new threads inherit the mask
@@ -52,6 +65,7 @@ void LongStep::follow() {
     const double seconds = Seconds(std::chrono::steady_clock::now() - begin).count();
     const std::string line = format("{}{}{}, {}", name_, done_.empty() ? "" : ": ", done_, duration_text(seconds));
     lock.unlock();
+    if (!explanation_.empty() && is_new_here(explanation_)) log_info("{}", explanation_);
     is_live_ = show_live_line(line);
     if (!is_live_ && seconds >= next_line) {
       log_info("{}", line);

@@ -21,7 +21,8 @@ struct LongStepPace {
 class LongStep {
  public:
   /// `name` begins as a line of the log does: "backend   comparing operations".
-  explicit LongStep(std::string name, const LongStepPace& pace = {});
+  /// `explanation` is logged before the first of its lines, once per process; empty: nothing.
+  explicit LongStep(std::string name, const LongStepPace& pace = {}, std::string explanation = "");
   ~LongStep();
   LongStep& operator=(LongStep&&) = delete;  // not copied, not moved
 
@@ -31,7 +32,7 @@ class LongStep {
  private:
   void follow();
 
-  const std::string name_;
+  const std::string name_, explanation_;
   const LongStepPace pace_;
   std::mutex mutex_;
   std::condition_variable changed_;

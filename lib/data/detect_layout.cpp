@@ -100,6 +100,8 @@ void check_data_dir(const config::DataOptions& options) {
   const bool is_pattern = options.data_dir.find_first_of("*{") != std::string::npos;
   const bool is_name = !is_there && (options.data_dir.find('/') == std::string::npos ||
                                      options.data_dir.find("://") != std::string::npos);
+  std::string near = is_there ? "" : nearest_file(options.data_dir);
+  if (!is_directory(near)) near.clear();
   throw layout_error(
       core::ErrorKind::no_input,
       core::format("the data folder {} {}", core::printable(options.data_dir),
@@ -107,9 +109,10 @@ void check_data_dir(const config::DataOptions& options) {
                    : problem == ENOENT ? "does not exist"
                                        : core::format("cannot be looked at: {}", std::strerror(problem))),
       options,
-      is_pattern ? "name the folder itself: its files are found by their names"
-      : is_name  ? "nothing is downloaded: name a folder on this machine"
-                 : "");
+      !near.empty() ? "did you mean --data-dir " + core::shell_word(near) + "?"
+      : is_pattern  ? "name the folder itself: its files are found by their names"
+      : is_name     ? "nothing is downloaded: name a folder on this machine"
+                    : "");
 }
 
 /// The layout of class folders with images, or with videos.

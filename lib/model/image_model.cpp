@@ -14,7 +14,7 @@
 namespace stoker::model {
 
 torch::Tensor ImageModel::features(torch::Tensor) {
-  throw core::Error(core::ErrorKind::config, "this network gives no feature map, which a larger one needs of it",
+  throw core::Error(core::ErrorKind::config, "this network has no feature map, which the network around it requires",
                     "choose a convolutional network, such as efficientnet_b0");
 }
 

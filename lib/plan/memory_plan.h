@@ -70,7 +70,7 @@ MemoryPlan make_memory_plan(const PlanInputs& inputs);
 /// The available memory. 0: unknown, and then nothing is refused.
 struct MemoryBudget {
   int64_t host_held_bytes = 0;  ///< by this process now
-  int64_t host_free_bytes = 0;  ///< that it can take besides
+  int64_t host_free_bytes = 0;  ///< additional memory available
   int64_t device_held_bytes = 0, device_free_bytes = 0, device_total_bytes = 0;
 };
 /// "" when the plan fits; else what is short, in one sentence.

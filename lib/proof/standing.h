@@ -17,7 +17,7 @@ struct Standing {
   bool was_off = false;       ///< --prove-backend off
   std::string unproven{};     ///< why nothing was proven although it was requested; empty: it was
   Remedy remedy;              ///< in force
-  std::vector<Fault> faults;  ///< that it is for
+  std::vector<Fault> faults;  ///< the faults that it answers
   int64_t operations = 0;     ///< proven, distinct ones
   int64_t untried = 0;        ///< besides
   double seconds = 0;         ///< that proofs took

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 
 #include "core/format.h"
@@ -28,16 +27,6 @@ std::string signal_text(int exit_code) {
   return name == nullptr ? core::format("signal {}", exit_code - 128) : core::format("SIG{}", name);
 }
 
-/// Once per process, when a proof takes long enough for somebody to wonder.
-void announce_long_proof() {
-  static const auto begin = std::chrono::steady_clock::now();
-  static bool is_announced = false;
-  if (is_announced || std::chrono::steady_clock::now() - begin < std::chrono::seconds(3)) return;
-  is_announced = true;
-  core::log_info(
-      "backend   comparing the network's operations with double-precision loops; the next start finds the result");
-}
-
 /// One process of the trial: the contents of its lines.
 class Attempt {
  public:
@@ -48,7 +37,6 @@ class Attempt {
 
   End follow(Trial& trial, const Patience& limits) {
     while (const auto line = child_.read_line(patience_)) {
-      announce_long_proof();
       const Json event = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
       if (!event.is_object()) continue;
       if (event.contains("pass")) in_pass_ = event["pass"].get<std::string>();
@@ -150,7 +138,10 @@ std::string kind_of(const std::string& family, const std::string& library) { ret
 Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& settings,
             const std::set<std::string>& only, const Patience& patience) {
   Trial trial;
-  core::LongStep step("backend   comparing");
+  core::LongStep step(
+      "backend   comparing", {},
+      "backend   checking once that the libraries compute this network correctly; later starts reuse the "
+      "result");
   bool without_onednn = false;
   std::map<std::string, int> crashes_of;  // by kind
   for (int crashes = 0; crashes < kMostCrashes;) {

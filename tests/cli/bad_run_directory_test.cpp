@@ -166,7 +166,7 @@ const std::vector<BadInput>& bad_run_directories() {
          return log_file_of_a_file("run/bin/backup.log")(work);
        },
        kConfig,
-       {"log-file: run/bin/backup.log is there and is no log", "name another file"}},
+       {"log-file: run/bin/backup.log exists and is not a log file", "name another file"}},
       {"LogFileOfAFileInPlaceOfARecord",
        log_file_of_a_file("run/metrics.jsonl"),
        kConfig,

@@ -192,7 +192,7 @@ TEST_F(SweepTest, WhatItCannotTryIsNamed) {
                {{"--over", "lr=0.1,0.2", "--halve", "3"}, kConfig, "there are 2 combinations"},
                {{"--over", "lr=0.1,0.2", "--halve", "2", "--max-updates", "9"}, kConfig, "both stop runs"},
                {{"--folds", "2", "--val-fraction", "0.1"}, kConfig, "val-fraction"},
-               {{"--val-split", "fold:3/2", "--over", "lr=0.1"}, kConfig, "is no fold"}};
+               {{"--val-split", "fold:3/2", "--over", "lr=0.1"}, kConfig, "is not a valid fold"}};
   for (const auto& [more, exit_code, part] : cases) {
     const Words words = sweep_words("s", more);
     const Ended ended = run(words, work_.path());

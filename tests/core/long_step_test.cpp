@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <string>
@@ -70,6 +71,17 @@ TEST(LongStepTest, ALiveLineIsReplacedAndTakenAwayAtTheEnd) {
   }
   EXPECT_EQ(shown.live().back(), "");
   EXPECT_TRUE(shown.lines().empty());
+}
+
+TEST(LongStepTest, AnExplanationComesFirstAndOncePerProcess) {
+  Shown shown(/*has_live_line=*/false);
+  for (int i = 0; i < 2; ++i) {
+    LongStep step("backend   comparing", kFast, "backend   checking once");
+    ASSERT_TRUE(comes_true([&] { return shown.lines().size() >= static_cast<size_t>(2 + 2 * i); }));
+  }
+  const std::vector<std::string> lines = shown.lines();
+  EXPECT_EQ(lines.front(), "backend   checking once");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), lines.front()), 1);
 }
 
 TEST(LongStepTest, AStepThatIsShortShowsNothing) {

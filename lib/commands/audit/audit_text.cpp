@@ -144,8 +144,12 @@ std::string audit_text(const Audited& audited) {
     text += format("            {}\n", audited.name_of(findings.one_value[i]));
   }
   text += more_text(findings.one_value.size());
-  text += groups_text(
-      audited, "same image in several splits: ", [](const DuplicateGroup& group) { return group.across_splits; });
+  text += findings.splits.size() < 2
+              ? "same image in several splits: not checked, there is one split; with --val-fraction as in training\n"
+                "            the held-out images are another\n"
+              : groups_text(audited, "same image in several splits: ", [](const DuplicateGroup& group) {
+                  return group.across_splits;
+                });
   text += groups_text(
       audited, "same image with other labels: ", [](const DuplicateGroup& group) { return group.labels_differ; });
   text += groups_text(audited, "same image otherwise: ", [](const DuplicateGroup& group) {

@@ -92,7 +92,7 @@ std::optional<LoadedModel> load_other(const Context& context, const EvalFlags& f
   std::optional<LoadedModel> other = load_configuration(context.line, ranks, {flags.against, flags.which});
   if (other->options().data.task != loaded.options().data.task) {
     throw Error(ErrorKind::config,
-                format("{} learns another task than {}", core::printable(other->saved.path),
+                format("{} and {} have different tasks", core::printable(other->saved.path),
                        core::printable(loaded.saved.path)),
                 "compare runs of the same --task");
   }

@@ -37,7 +37,7 @@ class ExportedNetwork {
   torch::Tensor input_of(const torch::Tensor& normalised) const;
   /// Outputs of this program for normalised images, with the exported network's boundary: float32 [B, outputs].
   torch::Tensor expected(const torch::Tensor& normalised) const;
-  /// Predictions of an output, whatever the boundary.
+  /// The predictions that outputs mean, whatever the threshold.
   torch::Tensor predictions_of(const torch::Tensor& output) const;
   /// `count` made-up samples, the same ones in each call: normalised.
   torch::Tensor made_up(int64_t count) const;

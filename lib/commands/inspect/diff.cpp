@@ -66,7 +66,7 @@ bool diff_checkpoints(const std::string& a, const std::string& b, Json& json) {
   return state.is_equal() && is_same(setup);
 }
 
-void log_parting(const DivergencePoint& parting, const Window& window, Json& json) {
+void log_divergence(const DivergencePoint& parting, const Window& window, Json& json) {
   if (parting.what.empty()) {
     core::log_info("diverged  after update {}, at update {} at the latest; recomputed, both are the same", window.equal,
                    window.different);
@@ -107,7 +107,7 @@ bool diff_runs(const Context& context, const std::string& path_a, const std::str
   core::log_info("records   agree up to update {}, differ at update {}: recomputing {} in both", window.equal,
                  window.different, core::count_text(window.different - window.equal));
   try {
-    log_parting(find_divergence(context.line, a, b, window), window, json);
+    log_divergence(find_divergence(context.line, a, b, window), window, json);
   } catch (const Error& error) {
     core::log_warning("the updates in between cannot be recomputed: {}", error.text());
     core::log_info("diverged  after update {}, at update {} at the latest", window.equal, window.different);

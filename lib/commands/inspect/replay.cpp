@@ -101,7 +101,7 @@ Comparison compare(const RecordedRun& run, int64_t update, const std::string& im
 }
 
 std::string verdict(bool was_recorded, bool differs) {
-  return !was_recorded ? "not recorded" : differs ? "DIFFERENT from the recording" : "as recorded";
+  return !was_recorded ? "not recorded" : differs ? "differs from the recording" : "as recorded";
 }
 
 void log_replay(const Recomputation& part, const Replayed& seen, const Comparison& found, const std::string& weights) {

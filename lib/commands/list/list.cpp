@@ -43,7 +43,7 @@ Outcome list(const Context& context, const ListFlags& flags) {
     text =
         config::render_completion(context.configuration.table, context.line.others, flags.shell, model::model_names());
   } else {
-    throw core::Error(core::ErrorKind::usage, "train list: there is no list of " + core::printable(flags.what),
+    throw core::Error(core::ErrorKind::usage, "train list: unknown list " + core::printable(flags.what),
                       "train list models, weights, presets, options or completion");
   }
   write_page(text);

@@ -54,7 +54,7 @@ int64_t reveal_features(LoadedModel& loaded) {
   return features;
 }
 
-/// Pictures of what speaks for the best class or label, a few images at a time.
+/// Pictures of the evidence for the best class or label, a few images at a time.
 class HeatMaps {
  public:
   HeatMaps(LoadedModel& loaded, std::string folder) : loaded_(loaded), folder_(std::move(folder)) {

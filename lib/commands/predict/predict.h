@@ -46,7 +46,7 @@ inline Command predict_command() {
                           flags->output),
       config::flag("logits", "Writes the network's raw outputs as well.", flags->logits),
       config::output_flag("explain", config::Flag::Writes::folder,
-                          "Folder for heat maps of the images: what speaks for the prediction (LayerCAM).",
+                          "Folder for heat maps of the images: evidence for the prediction (LayerCAM).",
                           flags->explain),
       config::flag("features", "Writes the outputs of the layer before the classifier instead.", flags->features)};
   command.takes = [](const config::Row& row) { return row.in_predict; };

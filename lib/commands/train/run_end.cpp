@@ -133,8 +133,8 @@ void log_run_summary(const config::ResolvedOptions& all, const engine::FinishEve
                      observe::Console& console) {
   if (engine::continues(finish.reason)) return;
   const std::string& run_dir = all.run.run_dir;
-  console.log_as(core::format("finished ({}) after {} epoch{}, {} updates, {}", engine::reason_text(finish.reason, ""),
-                              finish.epochs_done, finish.epochs_done == 1 ? "" : "s", finish.updates,
+  console.log_as(core::format("finished ({}) after {}, {}, {}", engine::reason_text(finish.reason, ""),
+                              core::counted(finish.epochs_done, "epoch"), core::counted(finish.updates, "update"),
                               core::duration_text(finish.elapsed_seconds)),
                  console.is_live() ? end_table(run_dir, finish, best, console) : "");
   if (finish.best_epoch >= 0) {
@@ -239,22 +239,20 @@ std::vector<std::string> recipe_lines(config::ResolvedOptions options) {
 /// The learning rates of all layers, where they are not one, and what is frozen at first, in lines of 80 columns.
 std::vector<std::string> rate_lines(const engine::TrainerSettings& settings, const engine::Learner& learner,
                                     const config::ResolvedOptions& options) {
-  std::vector<double> shares;
-  std::string first, last, text;
+  std::vector<std::pair<double, std::string>> shares;  // with the first layer of each
+  std::string text = "learning rate";
   int64_t frozen = 0;
   for (const optim::NamedParameter& parameter : learner.optimizer->parameters()) {
     if (parameter.thaws) frozen += parameter.tensor.numel();
     const std::string layer = parameter.name.substr(0, parameter.name.rfind('.'));
-    if (first.empty()) first = layer;
-    last = layer;
-    if (std::find(shares.begin(), shares.end(), parameter.lr_scale) == shares.end())
-      shares.push_back(parameter.lr_scale);
+    const auto is_same = [&](const auto& share) { return share.first == parameter.lr_scale; };
+    if (std::none_of(shares.begin(), shares.end(), is_same)) shares.emplace_back(parameter.lr_scale, layer);
   }
   std::vector<std::string> lines;
   if (shares.size() > 1) {
-    text = format("learning rates from {} to {}:", first, last);
-    for (const double share : shares) {
-      const std::string rate = format(" {:.3g}", options.optim.lr * share);
+    for (const auto& [share, layer] : shares) {
+      const std::string rate =
+          format("{} {:.3g} from {}", text == "learning rate" ? "" : ",", options.optim.lr * share, layer);
       if (text.size() + rate.size() > 69) lines.push_back(std::exchange(text, " "));
       text += rate;
     }

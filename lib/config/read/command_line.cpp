@@ -182,7 +182,7 @@ void use_example(const Syntax& syntax, Configuration& out, Problems& problems) {
   if (is_named && is_example(out.options.data.data_dir)) {
     apply_preset(kDefaultPreset, ", for this data set", out, problems);
     flags.preset = kDefaultPreset;
-    out.notes.push_back(core::format("a data set that is known here: the options of preset {}", kDefaultPreset));
+    out.notes.push_back(core::format("known data set: with the options of preset {}", kDefaultPreset));
   } else if (!flags.names_data) {
     flags.preset = kDefaultPreset;
     apply_preset(kDefaultPreset, ", since no data was named", out, problems);
@@ -293,7 +293,7 @@ bool is_log_of_run(const std::string& path, const std::string& run_dir) {
 }
 
 /// A configuration file may come from anybody, and a log may end up where a shell or a service reads it: a file names
-/// logs inside the run directory, the command line any. Nothing hidden, nothing that is there and is no log, and no
+/// logs inside the run directory, the command line any. Nothing hidden, no existing file that is not a log, and no
 /// name of a record of the run, either: run-dir may stand in a file and may be somebody's home.
 void refuse_log_file_elsewhere(const Configuration& out) {
   const std::string& log_file = out.options.log.log_file;
@@ -306,7 +306,7 @@ void refuse_log_file_elsewhere(const Configuration& out) {
   if (is_allowed && begins_as_log(log_file)) return;
   if (is_allowed) {
     throw core::Error(core::ErrorKind::config,
-                      core::format("{}: log-file: {} is there and is no log", core::printable(origin.detail),
+                      core::format("{}: log-file: {} exists and is not a log file", core::printable(origin.detail),
                                    core::printable(log_file)),
                       "name another file, or name it on the command line: --log-file");
   }

@@ -87,7 +87,8 @@ void CorrectedWords::correct(const std::vector<std::string>& words) {
     } else if (word.size() > 1 && word[0] == '-') {
       i += correct_flag(words, i, word);
     } else if (!correct_pair(words, word, i == 0) && !correct_path(word, i == 0)) {
-      keep(word);
+      corrected_.push_back(word);
+      if (i == 0 || !syntax_.name.empty()) meant_.push_back(word);  // training takes no such words
       ++plain_words_;
     }
   }
@@ -221,6 +222,25 @@ bool CorrectedWords::correct_place(const std::string& key, const std::string& te
   return true;
 }
 
+namespace {
+
+/// Whether a folder holds folders, and nothing that is called like a split.
+bool holds_classes_alone(const std::string& folder) {
+  std::error_code error;
+  int64_t folders = 0;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = core::lower_case(at->path().filename().string());
+    for (const char* const split : {"train", "val", "test", "t10k"}) {
+      if (name.rfind(split, 0) == 0) return false;
+    }
+    std::error_code ignored;
+    folders += name[0] != '.' && at->is_directory(ignored);
+  }
+  return folders >= 2;
+}
+
+}  // namespace
+
 std::string CorrectedWords::not_expected(const std::string& word, bool is_first) const {
   return (is_first && line_.mistake.empty() && syntax_.name.empty() ? "unknown command " : "unexpected word ") +
          shown(word);
@@ -255,7 +275,10 @@ bool CorrectedWords::correct_path(const std::string& word, bool is_first) {
     return is_folder;
   }
   given_.push_back(option);
-  replace(problem, {{option, word}}, "", /*names_ours=*/unknown_first_.empty());
+  Options options = {{option, word}};
+  if (option == "data-dir" && holds_classes_alone(word) && !has(given_, "val-fraction") && !has(given_, "val-split"))
+    options.push_back({"val-fraction", "0.1"});
+  replace(problem, options, "", /*names_ours=*/unknown_first_.empty());
   return true;
 }
 

@@ -70,6 +70,7 @@ std::string alias_text(const Row& row) {
 }
 
 std::string default_value_text(const Row& row) {
+  if (!row.shown_default.empty()) return row.shown_default;
   const bool is_empty = row.default_text.find_first_not_of(',') == std::string::npos;
   return is_empty ? "none" : row.default_text;
 }
@@ -154,7 +155,7 @@ void append_usual(std::string& out, const Table& table) {
         "epochs",          "opt",          "lr",     "weight-decay", "sched",    "hflip",      "mixup-alpha",
         "label-smoothing", "amp",          "device", "num-workers",  "run-dir",  "resume",     "seed"}) {
     const Row* const row = table.find(name);
-    append_entry(out, flag_text(*row), first_sentence(row->help) + " [" + row->render() + "]");
+    append_entry(out, flag_text(*row), first_sentence(row->help) + " [" + default_value_text(*row) + "]");
   }
 }
 

@@ -91,7 +91,7 @@ const char* const kIntroduction =
     "- Switches: `--tf32`, `--no-tf32`; in YAML `true` or `false`, also written `True` or `TRUE`, and nothing else.\n"
     "- Several values have commas between them: `--scale 0.08,1`, in YAML `[0.08, 1]`. Those in brackets may be left "
     "out.\n"
-    "- Names of older versions are answered with today's; runs that were stored with them open.\n"
+    "- Old names give an error with the new one; runs that were stored with them open.\n"
     "- Numbers are decimal and finite, without leading zeros. Lists: `--mean 0.1,0.2,0.3`, in YAML `[0.1, "
     "0.2, 0.3]`.\n"
     "- Intervals have a unit: `1e` (epochs), `2000u` (optimizer updates), `30s`, `10m`, `2h`, `1d`, or "

@@ -46,7 +46,8 @@ class RowDraft {
   RowDraft& used_in_eval() { return with(&Row::in_eval, true); }
   RowDraft& used_in_inference() { return used_in_eval().with(&Row::in_predict, true); }
   RowDraft& used_in_pack() { return with(&Row::in_pack, true); }
-  /// Few should touch it: shown by --help-all and the manual alone.
+  RowDraft& shown_default(const Text& text) { return with(&Row::shown_default, text); }
+  /// Advanced: shown by --help-all and the manual alone.
   RowDraft& expert() { return with(&Row::is_expert, true); }
 
  private:

@@ -260,7 +260,7 @@ void declare_mixing(Declaration& d, AugmentOptionsOf<Pick>& o) {
           "stays far below validation.");
   d.add("mixup-switch-prob", o.mixup_switch_prob, number_codec(kProbability))
       .unit("probability")
-      .help("Share of mixed batches that CutMix mixes, when both alphas are set. Few need another.")
+      .help("Share of mixed batches that CutMix mixes, when both alphas are set. Rarely changed.")
       .expert();
 }
 

@@ -35,7 +35,8 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
       .alias({"m", "a", "arch"})
       .help(
           "Network; a name of `train list models`, or FILE.ts with --trust-model. Default: small_cnn up to 64 pixels, "
-          "else resnet18, or mobilenet_v3_small on a CPU where resnet18 would take more than an hour.");
+          "else resnet18, or mobilenet_v3_small on a CPU where resnet18 would take more than an hour.")
+      .shown_default("by image size");
   d.add("init-from", o.init_from, weights_codec())
       .alias({"pretrained", "weights"})
       .help(
@@ -126,7 +127,7 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
       .value_in_older_runs("0")
       .unit("images")
       .help(
-          "Measure batch norm's running statistics anew after the last update, as the mean over this many training "
+          "Recompute batch norm's running statistics after the last update, as the mean over this many training "
           "images; "
           "0: keep those of training. Use 8192 or so where results on validation data jump at the end.")
       .expert();
@@ -171,17 +172,18 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
           "batch sizes.")
       .expert();
   d.add("momentum", o.momentum, number_codec(kBelowOne))
-      .help("Momentum of sgd, rmsprop and muon (unless given 0.95). Few need another than 0.9.");
+      .help("Momentum of sgd, rmsprop and muon (unless given 0.95). Rarely changed.");
   d.add_switch("nesterov", o.nesterov)
       .help("Nesterov momentum for sgd and muon. Turn it off to compare with programs without.");
   d.add_parts("betas",
               {{"BETA1", o, &Of::beta1, number_codec(kBelowOne)}, {"BETA2", o, &Of::beta2, number_codec(kBelowOne)}}, 2)
       .help(
-          "Adam and its like: decay of the first and of the second moment; unless given, lion and rmsprop, whose alpha "
+          "Adam-type optimizers: decay of the first and of the second moment; unless given, lion and rmsprop, whose "
+          "alpha "
           "is BETA2, have 0.99. Lower BETA2, to 0.95 or so, where long runs of transformers spike.");
   d.add("eps", o.eps, number_codec(kPositive))
       .help(
-          "Adam and its like: added to the denominator; unless given, lamb has 1e-6. Raise it, to 1e-6 or so, where "
+          "Adam-type optimizers: added to the denominator; unless given, lamb has 1e-6. Raise it, to 1e-6 or so, where "
           "float16 training is unstable.")
       .expert();
   d.add("weight-decay", o.weight_decay, number_codec(kNotNegative))
@@ -211,7 +213,7 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
       .alias({"clip-grad-norm", "max-grad-norm", "gradient-clip-val"})
       .help("Largest gradient norm or value (see clip-mode); 0: no clipping. Use 1 where the loss spikes.");
   d.add("clip-mode", o.clip_mode, choice_codec<ClipMode>("norm value"))
-      .help("Scale all gradients to a total norm, or cut each value. Few need value.")
+      .help("Scale all gradients to a total norm, or clip each value. value is rarely needed.")
       .expert();
   d.add_switch("model-ema", o.model_ema)
       .help("Keep an exponential moving average of the weights, which evaluation uses. Use it in long runs.");
@@ -262,7 +264,7 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
           "Linear rise from warmup-lr to lr at the start; fractions are allowed. Use 3 to 5 for large batches and "
           "transformers.");
   d.add("warmup-lr", o.warmup_lr, number_codec(kNotNegative))
-      .help("Learning rate at the start of the warm-up. Few need another than 0.")
+      .help("Learning rate at the start of the warm-up. Rarely changed.")
       .expert();
   d.add("min-lr", o.min_lr, number_codec(kNotNegative))
       .alias({"lr-min"})
@@ -278,7 +280,7 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
       .help("step: epochs between two decays. Set it to about a third of epochs.");
   d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false}))
       .alias({"lr-gamma"})
-      .help("step, multistep and plateau: factor of a decay. Few need another than 0.1.");
+      .help("step, multistep and plateau: factor of a decay. Rarely changed.");
   d.add("poly-power", o.poly_power, number_codec(kPositive))
       .help("polynomial: exponent. Use 0.9 to compare with segmentation recipes.")
       .expert();
@@ -334,7 +336,8 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .alias({"max-epochs"})
       .unit("epochs")
       .help(
-          "Passes over the training split in all, those before a resume included. Raise it to continue a finished run, "
+          "Passes over the training split in total, including those before a resume. Raise it to continue a finished "
+          "run, "
           "with the learning rates of a run of that length.");
   d.add("max-updates", o.max_updates, integer_codec(0, 1'000'000'000'000))
       .counted_alias("max-steps", "", "0")
@@ -354,7 +357,7 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .alias({"grad-accum-steps", "gradient-accumulation-steps", "accumulate-grad-batches"})
       .unit("batches per update")
       .help(
-          "Batches whose gradients are averaged into one optimizer update, of each replica; auto is 1, or as "
+          "Batches whose gradients are averaged into one optimizer update, per replica; auto is 1, or as "
           "total-batch-size needs. Raise it where the batch that you want does not fit.");
   d.add("replicas", o.replicas, integer_codec(1, 4096))
       .value_in_older_runs("1")
@@ -430,7 +433,7 @@ void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o, const ScheduleO
       .alias({"early-stopping"})
       .help(
           "Early stopping: stop after EPOCHS without an improvement of eval-metric by more than DELTA. Where val-every "
-          "is inside epochs, evaluations are counted. Those that only a stop caused do not count. Set it where the "
+          "is inside epochs, evaluations are counted. Evaluations caused only by a stop do not count. Set it where the "
           "length to train is unknown; 0: never.")
       .free_on_resume();
 }

@@ -35,8 +35,9 @@ struct Row {
   std::string range;        ///< for people: "1 to 1048576"; empty when free
   std::vector<std::string> choices;
   std::string help;
-  std::string default_text;  ///< rendered built-in value
-  bool is_switch = false;    ///< bool: `--x` and `--no-x`
+  std::string default_text;   ///< rendered built-in value
+  std::string shown_default;  ///< in help and docs instead of it, where the value depends on others: "by image size"
+  bool is_switch = false;     ///< bool: `--x` and `--no-x`
   bool is_list = false;
   bool has_parts = false;         ///< several values of their own kinds: in YAML a list, or one text with commas
   bool is_expert = false;         ///< shown by --help-all and the manual alone

@@ -236,7 +236,8 @@ class Rewriter {
     }
   }
 
-  /// A null lr is lr_base x images of an update / lr_base_size, or times the root of that share for Adam and its like.
+  /// A null lr is lr_base x images of an update / lr_base_size, or times the root of that share for Adam-type
+  /// optimizers.
   void learning_rate(int line) {
     if (!text_of("lr").empty()) return;
     const std::string optimizer = text_of("opt");

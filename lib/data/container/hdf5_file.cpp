@@ -221,7 +221,8 @@ void Hdf5File::Impl::find_chunks(hid_t data_set, NumberArray& array) const {
            "write it with smaller chunks: h5repack -l DATASET:CHUNK=... FILE NEWFILE");
     }
     if (too_many || chunks > bytes->size())
-      fail(array.name, "it has more chunks than the file has bytes", "it was never written to its end");
+      fail(array.name, "it has more chunks than the file has bytes",
+           "the file is incomplete: its writer did not finish");
   }
   array.places.resize(chunks);
   const ChunkedDataSet searched{file.id(), data_set, *bytes, where(array.name), array.dims.size(), chunks};

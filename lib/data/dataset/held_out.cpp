@@ -54,7 +54,7 @@ std::optional<Fold> fold_of(const config::DataOptions& options) {
   const int read = std::sscanf(options.val_split->c_str(), "fold:%9d/%9d%c", &number, &of, &rest);
   if (read == 2 && number >= 1 && of >= 2 && number <= of && of <= kMostFolds) return Fold{number, of};
   throw core::Error(core::ErrorKind::config,
-                    core::format("--val-split {} is no fold", core::printable(*options.val_split)),
+                    core::format("--val-split {} is not a valid fold", core::printable(*options.val_split)),
                     "fold:2/5 validates on the second of five parts of the training split");
 }
 

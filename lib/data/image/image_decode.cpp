@@ -110,7 +110,7 @@ std::string read_jpeg_header(const ByteView& file, ImageHeader& header) {
       header.width = static_cast<int>(file.big16(at + 7));
       header.channels = static_cast<int>(file.u8(at + 9));
       const bool is_plain = marker <= 0xC2 || marker == 0xC9 || marker == 0xCA;
-      if (!is_plain) return "JPEG without loss, or in parts, is not read; convert it: ffmpeg -i FILE FILE.png";
+      if (!is_plain) return "lossless or hierarchical JPEG is not read; convert it: ffmpeg -i FILE FILE.png";
       if (file.u8(at + 4) > 8) {
         return core::format("JPEG of {} bits is not read; convert it: gdal_translate -of PNG FILE FILE.png",
                             file.u8(at + 4));

@@ -301,9 +301,12 @@ struct WrappedKind {
 };
 
 constexpr WrappedKind kWrapped[] = {
-    {"\x89PNG\n", "a PNG whose ends of lines a transfer as text has changed; transfer it again as binary"},
-    {"\x89PNG\r\r\n", "a PNG whose ends of lines a transfer as text has changed; transfer it again as binary"},
-    {"\x89PNG\r\n\x1A\r\n", "a PNG whose ends of lines a transfer as text has changed; transfer it again as binary"},
+    {"\x89PNG\n",
+     "a PNG damaged by a transfer in text mode, which changed line endings; transfer it again in binary mode"},
+    {"\x89PNG\r\r\n",
+     "a PNG damaged by a transfer in text mode, which changed line endings; transfer it again in binary mode"},
+    {"\x89PNG\r\n\x1A\r\n",
+     "a PNG damaged by a transfer in text mode, which changed line endings; transfer it again in binary mode"},
     {"\tPNG\r\n", "a PNG whose bytes a transfer of 7 bits has changed; transfer it again as binary"},
     {"\xEF\xBF\xBDPNG", "a PNG that was read as text and written again, which loses bytes; get it again"},
     {"\xEF\xBF\xBD\xEF\xBF\xBD",
@@ -374,7 +377,7 @@ std::string unread_kind(const ByteView& file) {
     if (is_bitmap_array(file)) return "a bitmap array of OS/2 is not read; convert it: convert bmp:FILE FILE.png";
     if (may_be_tga(file)) return "TGA is not read; convert it: convert tga:FILE FILE.png";
     if (std::all_of(file.data(), file.data() + file.size(), [](uint8_t byte) { return byte == 0; })) {
-      return "not an image: all of its bytes are 0, as of a copy that failed";
+      return "not an image: all of its bytes are zero: an incomplete copy";
     }
     return core::format("not an image: the first bytes are those of no format that is read ({})", kRead);
   }

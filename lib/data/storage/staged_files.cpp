@@ -153,7 +153,7 @@ std::string copy_missing(const FilesToStage& files, const StagedFiles& copies, c
   const std::string what = format("{} in {}", core::counted(files.count, "file"), printable(files.directory));
   if (const uint64_t free = free_space_in(stage_dir); needed > free) {
     throw Error(ErrorKind::cannot_create,
-                format("{} has space for {}, but what has no copy there yet of {} has {}", printable(stage_dir),
+                format("{} has {} free, but {} that have no copy there yet take {}", printable(stage_dir),
                        text_of_size(free), what, text_of_size(needed)),
                 "choose another --stage-dir, free some space there (stoker-stage-* is what runs have left that were "
                 "killed), or leave --stage-dir out");

@@ -340,7 +340,7 @@ std::string file_that_continues(const std::string& folder, const std::string& st
   std::vector<std::string> folders;
   for (const std::string& name : names_in(folder)) {
     const bool continues = name.size() > stem.size() + 1 && name.compare(0, stem.size(), stem) == 0 &&
-                         std::string_view("_-. ").find(name[stem.size()]) != std::string_view::npos;
+                           std::string_view("_-. ").find(name[stem.size()]) != std::string_view::npos;
     if (continues && has_sample_name(name)) return folder + "/" + name;
     if (looks_deeper && folders.size() < kMostFolders && name.find('.') == std::string::npos) folders.push_back(name);
   }

@@ -30,7 +30,7 @@ config::Facts first_facts(const config::Configuration& given, core::MachineFacts
 /// The usual rates of the network that `options` name.
 config::ModelFacts usual_rates_of(const config::ResolvedModelOptions& options);
 /// With all that data and network decide, for work that is not planned as a run: an automatic batch is a usual one, and
-/// an automatic drop-last is that of a network that cannot train on one image. What stays open is the cache. Adds what
+/// an automatic drop-last is that of a network that cannot train on one image. The cache is not chosen here. Adds what
 /// it found to `facts`. Throws as config::resolve().
 config::Resolution settle(const config::Options& given, config::Facts& facts, config::DataFacts data);
 

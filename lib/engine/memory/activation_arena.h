@@ -25,7 +25,7 @@ bool install_activation_arena();
 /// The pages that no tensor lies on go back to the kernel, and it shrinks to its last tensor.
 void trim_activation_arena();
 
-/// How far it has grown since it last shrank, and what tensors hold of it now, in bytes.
+/// Its size since the last shrink, and the part that tensors hold now, in bytes.
 int64_t activation_arena_high_water_mark();
 int64_t activation_arena_held();
 

@@ -105,7 +105,9 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
   const size_t shown = notes.size() <= left ? notes.size() : std::max<size_t>(left, 1) - 1;
   for (size_t i = 0; i < shown; ++i) lines.push_back("note      " + notes[i]);
   if (shown < notes.size()) {
-    lines.push_back(format("note      {} more with -v, the first: {}", notes.size() - shown, notes[shown]));
+    const size_t more = notes.size() - shown - 1;
+    lines.push_back("note      " + notes[shown] +
+                    (more > 0 ? format(" (-v shows {})", core::counted(static_cast<int64_t>(more), "more note")) : ""));
   }
   return lines;
 }

@@ -30,7 +30,7 @@ std::vector<LinePart> joined(std::vector<LinePart> parts, const std::vector<Line
   return parts;
 }
 
-/// The parts of a line by importance, for narrow terminals; docs/how-to/find-the-bottleneck.md lists it in this order.
+/// The parts of a line by importance, for narrow terminals.
 enum Rank {
   kEpoch,
   kLoss,

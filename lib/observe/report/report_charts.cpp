@@ -178,6 +178,7 @@ std::string figures_table(const CertaintyRecord& sure, const std::vector<MetricI
       escape_html(heading), 100 * sure.level);
   for (const MetricInterval& figure : figures) {
     if (std::isnan(figure.value)) continue;
+    if (figure.name == "top5" && figure.value >= 100) continue;  // as in the outcome: of few classes, all
     const bool has_interval = !std::isnan(figure.low) && !std::isnan(figure.high);
     html += format("<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
                    escape_html(figure.name), number(figure.value),
@@ -209,7 +210,7 @@ std::string reliability_chart(const CertaintyRecord& sure) {
     high.x.push_back(point.confidence);
     high.y.push_back(point.right_high);
   }
-  Chart chart = unit_square("Reliability", "confidence", "share that is right");
+  Chart chart = unit_square("Reliability", "confidence", "accuracy");
   chart.lines = {{"perfect calibration", {0, 1}, {0, 1}, 2, true}, line, low, high};
   return in_grid(svg_chart(chart));
 }

@@ -46,7 +46,7 @@ struct TimeRow {
 struct PictureRow {
   std::string name, truth, predicted;
   std::string jpeg;       ///< base64, checked to be nothing else
-  std::string heat;       ///< likewise: the picture under what speaks for the prediction; empty: there is none
+  std::string heat;       ///< likewise: the picture under the evidence for the prediction; empty: there is none
   bool is_wrong = false;  ///< another class is predicted; false as well where numbers are learned
 };
 

@@ -221,7 +221,9 @@ std::string runs_table(const std::vector<ListedRun>& runs) {
   for (const ListedRun& run : runs) {
     for (const std::string& line : run.record.left_out) text += "note: " + core::printable(line) + "\n";
   }
-  if (num_hidden > 0) text += core::format("{} more options differ: --json lists them\n", num_hidden);
+  if (num_hidden > 0)
+    text += core::format("{} more differ{}: --json lists them\n", core::counted(num_hidden, "option"),
+                         num_hidden == 1 ? "s" : "");
   return text;
 }
 

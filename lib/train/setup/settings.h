@@ -28,7 +28,7 @@ class Settings {
   const config::Resolution& resolution() const { return resolution_; }
   /// The reference stays valid; what it refers to changes with every fact.
   const config::ResolvedOptions& options() const { return resolution_.options; }
-  /// Whether nobody gave the option that `field` is, a member of options().
+  /// Whether the option `field`, a member of options(), was left at its default.
   template <typename Field>
   bool was_automatic(const Field& field) const {
     return resolution_.was_automatic(field);
@@ -51,7 +51,7 @@ class Settings {
   /// Sets the usual rates of the network that the options name.
   void set_model_facts();
   /// All that data and network decide, for work that is not planned as a run: an automatic batch is a usual one, and an
-  /// automatic drop-last is that of a network that cannot train on one image. What stays open is the cache.
+  /// automatic drop-last is that of a network that cannot train on one image. The cache is not chosen here.
   void settle(config::DataFacts data);
 
  private:

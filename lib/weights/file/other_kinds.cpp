@@ -93,7 +93,7 @@ std::string_view without_blanks(std::string_view text) {
       (lower.find("<html") != std::string::npos || lower.find("<!doctype html") != std::string::npos)) {
     refuse_kind(file, "it is a web page (HTML), not weights",
                 "a server sent a page in place of the file: download it again, from the address of the file itself "
-                "(at Hugging Face with /resolve/ in place of /blob/), logged in where it needs that");
+                "(at Hugging Face with /resolve/ instead of /blob/), logged in where it needs that");
   }
   if (!text.empty() && (text[0] == '{' || text[0] == '[')) {
     refuse_kind(file, "it is JSON, not weights", std::string(kReadKinds) + "; give the file of weights beside it");
@@ -114,8 +114,7 @@ void refuse_other_kind(const data::ByteReader& file) {
   constexpr char kFetchAgain[] = "copy or download the file again";
   if (bytes.empty()) refuse_kind(file, "it is empty (0 bytes)", kFetchAgain);
   if (bytes.find_first_not_of('\0') == std::string::npos) {
-    refuse_kind(file,
-                format("its first {} are 0, as of a copy that failed", core::counted(int64_t(bytes.size()), "byte")),
+    refuse_kind(file, format("its first {} are zero: an incomplete copy", core::counted(int64_t(bytes.size()), "byte")),
                 kFetchAgain);
   }
   const ByteView front(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());

@@ -58,7 +58,7 @@ struct Region {
 class RowSink {
  public:
   virtual ~RowSink() = default;
-  /// The input: rows of held.width x `channels` bytes. Once more when a decode has to start over.
+  /// The input: rows of held.width x `channels` bytes. Called again if a decode restarts.
   virtual void begin(const Region& held, int channels) = 0;
   /// Where the next row goes; those before it are complete.
   virtual uint8_t* next_row() = 0;

@@ -215,7 +215,7 @@ bool with_sockets(const std::string& host, int port, bool is_kept,
   return is_done;
 }
 
-/// The address of this machine on the way to where ranks meet, in figures; waits until somebody is there.
+/// The address of this machine on the way to where ranks meet, as an IP address; waits until somebody is there.
 std::string own_address(const Joining& joining) {
   std::string address;
   const auto is_there = [&](int socket, const addrinfo& place) {
@@ -240,7 +240,7 @@ std::string own_address(const Joining& joining) {
   throw Error(ErrorKind::config,
               format("rank {} reaches {} over {}, an address that other machines cannot reach", joining.rank,
                      joining.host, address),
-              "name an address of the network, in figures, in MASTER_ADDR and with --listen");
+              "name an IP address of the network in MASTER_ADDR and with --listen");
 }
 
 /// The store of rank 0 itself.
