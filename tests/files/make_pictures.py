@@ -447,7 +447,7 @@ jpeg = saved(smooth, "JPEG", quality=90)
 at = jpeg.index(b"\xff\xdb")
 case("jpeg_restart_in_header.jpg", jpeg[:at] + b"\0\xff\xd0\0" + jpeg[at:], seen(jpeg))
 case("jpeg_12_bits.jpg", jpeg.replace(b"\xff\xc0\0\x11\x08", b"\xff\xc1\0\x11\x0c"), ("12",))
-case("jpeg_lossless.jpg", jpeg.replace(b"\xff\xc0\0\x11", b"\xff\xc3\0\x11"), ("without loss",))
+case("jpeg_lossless.jpg", jpeg.replace(b"\xff\xc0\0\x11", b"\xff\xc3\0\x11"), ("lossless or hierarchical",))
 case("pnm_comment_behind_header.ppm", b"P6\n%d %d\n255#white\n" % (W, H) + rgb.tobytes(), rgb)
 for kind, number in ((1, b"\x06\0\0\0"), (3, b"\x06\0\0\0"), (4, b"\x06\0\0\0"), (6, b"\x06\0\0\0"), (8, b"\x06\0\0\0"),
                      (9, b"\x06\0\0\0"), (5, struct.pack("<I", 26))):
@@ -493,7 +493,7 @@ for name, data, words in (
         ("sgi", b"\x01\xda\1\1" + bytes(90), "SGI"), ("pcx", b"\x0a\5\1\x08" + bytes(90), "PCX"),
         ("tga", b"\0\0\2" + bytes(9) + struct.pack("<HHBB", 4, 4, 24, 0) + bytes(48), "TGA"), ("dib", info(24) + bytes(99), "DIB"),
         ("svg_with_prolog", b"<?xml version='1.0'?>\n<svg xmlns='x'/>", "rsvg-convert"), ("json", b'{"error": 404}', "JSON"),
-        ("zeros", bytes(300), "all of its bytes are 0"), ("xml", b"<?xml version='1.0'?><Error/>", "XML"), ("tar", bytes(257) + b"ustar", "tar xf"),
+        ("zeros", bytes(300), "all of its bytes are zero"), ("xml", b"<?xml version='1.0'?><Error/>", "XML"), ("tar", bytes(257) + b"ustar", "tar xf"),
         ("jpeg_xr", b"II\xbc\1" + bytes(9), "JPEG XR"), ("djvu", b"AT&TFORM" + bytes(9), "DjVu")):
     case(f"other_{name}.jpg", data, (words,))
 
@@ -548,8 +548,8 @@ case("gif_zeros_between_blocks.gif", gif[:at] + bytes(5) + gif[at:])
 for name, data, words in (
         ("cgbi", png[:8] + b"\0\0\0\4CgBI" + bytes(8) + png[8:], "CgBI"), ("http", b"HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n\r\n" + jpeg, "tail -c +46 "),
         ("byte_order_mark", b"\xef\xbb\xbf" + jpeg, "tail -c +4 "), ("base64", b"/9j/4AAQSkZJRgABAQ==", "base64 -d"),
-        ("data_uri", b"data:image/jpeg;base64,/9j/4AAQSkZJRg==", "base64 -d"), ("png_as_text", png.replace(b"\r\n", b"\n"), "as binary"),
-        ("png_as_dos_text", png.replace(b"\n", b"\r\n"), "as binary"), ("xpm", b"/* XPM */\nstatic char *a[] = {", "xpm:"),
+        ("data_uri", b"data:image/jpeg;base64,/9j/4AAQSkZJRg==", "base64 -d"), ("png_as_text", png.replace(b"\r\n", b"\n"), "in binary mode"),
+        ("png_as_dos_text", png.replace(b"\n", b"\r\n"), "in binary mode"), ("xpm", b"/* XPM */\nstatic char *a[] = {", "xpm:"),
         ("xbm", b"#define a_width 8\n#define a_height 8\n", "xbm:"), ("xwd", struct.pack(">4I", 106, 7, 2, 8) + bytes(90), "xwd:"),
         ("pict", bytes(522) + b"\0\x11\2\xff\x0c\0" + bytes(40), "pict:"), ("dpx", b"SDPX\0\0\2\0V2.0" + bytes(40), "dpx:"),
         ("jng", b"\x8bJNG\r\n\x1a\n" + bytes(40), "jng:"), ("pcx_bits", b"\x0a\2\1\1" + bytes(124), "pcx:"),
