@@ -176,8 +176,7 @@ def plant(args, kind, place, network, seed, folder):
     request = request_of(name, channels, side, passes)
     environment = {"LD_PRELOAD": str(args.library), "STOKER_FAULT": kind, "STOKER_FAULT_IN": place,
                    "STOKER_FAULT_SEED": str(seed), **of_threads(threads)}
-    patience = min(args.patience, 15) if kind == "hang" else args.patience
-    return proven(args, request, environment, patience, folder / f"{kind}-{place}-{name}-{seed}",
+    return proven(args, request, environment, args.patience, folder / f"{kind}-{place}-{name}-{seed}",
                   remedy=NO_REMEDY if kind == "cache1" else None)
 
 
