@@ -66,22 +66,22 @@ bool diff_checkpoints(const std::string& a, const std::string& b, Json& json) {
   return state.is_equal() && is_same(setup);
 }
 
-void log_divergence(const DivergencePoint& parting, const Window& window, Json& json) {
-  if (parting.what.empty()) {
+void log_divergence(const DivergencePoint& divergence, const Window& window, Json& json) {
+  if (divergence.what.empty()) {
     core::log_info("diverged  after update {}, at update {} at the latest; recomputed, both are the same", window.equal,
                    window.different);
     return;
   }
-  if (parting.update == 0) {
+  if (divergence.update == 0) {
     core::log_info("diverged  before the first update: they start from other weights");
   } else {
-    core::log_info("diverged  epoch {}, update {}", parting.epoch, parting.update);
+    core::log_info("diverged  epoch {}, update {}", divergence.epoch, divergence.update);
   }
-  for (const std::string& line : parting.what) core::log_info("  {}", core::printable(line));
-  json["parted"] = {{"update", parting.update},
-                    {"epoch", parting.epoch},
-                    {"tensor", parting.tensor.empty() ? Json(nullptr) : Json(parting.tensor)},
-                    {"what", parting.what}};
+  for (const std::string& line : divergence.what) core::log_info("  {}", core::printable(line));
+  json["parted"] = {{"update", divergence.update},
+                    {"epoch", divergence.epoch},
+                    {"tensor", divergence.tensor.empty() ? Json(nullptr) : Json(divergence.tensor)},
+                    {"what", divergence.what}};
 }
 
 bool diff_runs(const Context& context, const std::string& path_a, const std::string& path_b, Json& json) {

@@ -251,8 +251,8 @@ std::vector<std::string> rate_lines(const engine::TrainerSettings& settings, con
   std::vector<std::string> lines;
   if (shares.size() > 1) {
     for (const auto& [share, layer] : shares) {
-      const std::string rate =
-          format("{} {:.3g} from {}", text == "learning rate" ? "" : ",", options.optim.lr * share, layer);
+      const std::string rate = format(" {:.3g} from {}", options.optim.lr * share, layer);
+      if (share != shares.front().first) text += ",";
       if (text.size() + rate.size() > 69) lines.push_back(std::exchange(text, " "));
       text += rate;
     }

@@ -430,12 +430,12 @@ std::string pixels_step(const std::string& path, const std::vector<std::string>&
     if (pixels < kFewest || !std::all_of(header.begin(), header.end(), is_number)) return "";
   }
   const std::string split = core::lower_case(name).find("test") != std::string::npos ? "test" : "train";
+  const auto side = std::lround(std::sqrt(static_cast<double>(pixels)));
   const bool has_labels = label < static_cast<std::ptrdiff_t>(header.size());
   return format(
       "{}a = np.loadtxt('{}', 'uint8', delimiter=',', skiprows={}); np.save('x_{}.npy', a[:, {}:{}].reshape(-1, {}, "
       "{})){}\"), the same for other files, and train on them: --data-dir {} --dataset numpy",
-      begin, file, has_names ? 1 : 0, split, first, first + pixels, std::lround(std::sqrt(static_cast<double>(pixels))),
-      std::lround(std::sqrt(static_cast<double>(pixels))),
+      begin, file, has_names ? 1 : 0, split, first, first + pixels, side, side,
       has_labels ? format("; np.save('y_{}.npy', a[:, {}])", split, label) : "", folder);
 }
 
