@@ -191,7 +191,7 @@ struct DataOptionsOf {
   FrameSampling frame_sampling = FrameSampling::uniform;
   int64_t frame_stride = 1;       ///< clips, with stride: from each frame to the next
   std::string boxes;              ///< video files: CSV with the part of each frame that is seen; empty: all of it
-  std::string hdf5_input;         ///< hdf5: data set with what is learned from; empty: found by its usual names
+  std::string hdf5_input;         ///< hdf5: data set of the inputs; empty: found by its usual names
   std::string hdf5_label;         ///< hdf5: data set with labels; empty: found by its usual names
   std::string csv_path = "path";  ///< csv: column with the path of the image
   std::string csv_label;          ///< csv: column with the label, or columns to learn; empty: label, or all others

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
+#include "core/text/address.h"
 #include "data/dataset/class_folders.h"
 #include "data/dataset/csv_manifest.h"
 #include "data/dataset/hdf5_part.h"
@@ -84,6 +85,12 @@ std::string lists_text(const config::DataOptions& options) {
 
 void check_data_dir(const config::DataOptions& options) {
   if (is_directory(options.data_dir)) return;
+  if (core::is_address(options.data_dir)) {
+    throw core::Error(
+        core::ErrorKind::no_input,
+        core::format("{} is an address; data is read from this machine", core::printable(options.data_dir)),
+        core::copy_first(options.data_dir) + "--data-dir FOLDER");
+  }
   const bool is_there = core::file_exists(options.data_dir);
   if (is_there && (has_hdf5_name(options.data_dir) || is_list_file(options) || is_numpy_file(options))) {
     return;  // the file itself
@@ -98,8 +105,7 @@ void check_data_dir(const config::DataOptions& options) {
   struct stat info {};
   const int problem = ::stat(options.data_dir.c_str(), &info) == 0 ? 0 : errno;
   const bool is_pattern = options.data_dir.find_first_of("*{") != std::string::npos;
-  const bool is_name = !is_there && (options.data_dir.find('/') == std::string::npos ||
-                                     options.data_dir.find("://") != std::string::npos);
+  const bool is_name = !is_there && options.data_dir.find('/') == std::string::npos;
   std::string near = is_there ? "" : nearest_file(options.data_dir);
   if (!is_directory(near)) near.clear();
   throw layout_error(

@@ -6,6 +6,7 @@
 
 #include "bad_input.h"
 #include "exit_codes.h"
+#include "tiny_data.h"
 
 namespace stoker::cli {
 namespace {
@@ -19,6 +20,14 @@ std::function<Words(const Workplace&)> beside_photos(const Words& command_line) 
   return [command_line](const Workplace& work) {
     std::filesystem::create_directory(work / "photos");
     return command_line;
+  };
+}
+
+/// With photos, an empty folder, and data, which can be trained on.
+std::function<Words(const Workplace&)> beside_data(const Words& command_line) {
+  return [command_line](const Workplace& work) {
+    write_idx(work);
+    return beside_photos(command_line)(work);
   };
 }
 
@@ -59,6 +68,11 @@ const std::vector<BadInput>& bad_flags() {
       {"CommandAfterFlags", words({"--epochs", "1", "eval"}), kUsage, {"the command eval must be the first word"}},
       {"EvalWithoutRun", words({"eval"}), kUsage, {"missing RUN_OR_CHECKPOINT"}},
       {"PredictWithoutImages", words({"predict", "run"}), kUsage, {"missing INPUT"}},
+      {"PredictWithoutARun",
+       beside_photos({"predict", "--top-k", "2", "photos"}),
+       kUsage,
+       {"missing RUN_OR_CHECKPOINT: \"photos\" is an input; train runs lists runs",
+        "hint: train predict --top-k 2 RUN_OR_CHECKPOINT photos\n"}},
       {"TrainingFlagInEval",
        words({"eval", "run", "--epochs", "3"}),
        kUsage,
@@ -118,6 +132,21 @@ const std::vector<BadInput>& foreign_words() {
        beside_photos({"photos", "--epochs", "3"}),
        kUsage,
        {"unknown command \"photos\"; write --data-dir photos", "hint: train --data-dir photos --epochs 3\n"}},
+      {"AddressAsFirstWord",
+       words({"https://x.org/photos.zip", "--epochs", "3"}),
+       kUsage,
+       {"https://x.org/photos.zip is an address; nothing is downloaded: run wget https://x.org/photos.zip && unzip "
+        "photos.zip -d data, then name the folder",
+        "hint: train --data-dir FOLDER --epochs 3\n"}},
+      {"AddressOfWeights",
+       beside_data({"--data-dir", "data", "--pretrained", "https://x.org/resnet18.pth"}),
+       kNoInput,
+       {"https://x.org/resnet18.pth is an address; weights are read from this machine",
+        "run wget https://x.org/resnet18.pth, then --init-from FILE"}},
+      {"PhotosWhereWeightsAreNamed",
+       beside_data({"--data-dir", "data", "--pretrained", "photos"}),
+       kNoInput,
+       {"no weights that fit", "--data-dir photos --pretrained"}},
       {"OptionsOfUltralytics",
        beside_photos({"data=photos", "epochs=3"}),
        kUsage,

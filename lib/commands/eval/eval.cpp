@@ -79,7 +79,7 @@ std::shared_ptr<const data::Source> open_labelled(const EvalFlags& flags, const 
 }
 
 /// Intervals and calibration of the evaluation, and its comparison with another.
-struct Sureness {
+struct Uncertainty {
   statistics::Certainty certainty;
   std::optional<statistics::Comparison> comparison;
   std::string against{};  ///< path of the checkpoint that was compared with
@@ -114,22 +114,22 @@ statistics::EvaluatedSamples evaluated_by(const JoinedRanks& ranks, LoadedModel&
 }
 
 /// All ranks make this call; the figures are computed on the root alone.
-Sureness sureness_of(const EvalFlags& flags, const JoinedRanks& ranks, const LoadedModel& loaded,
-                     std::optional<LoadedModel>& other, const statistics::EvaluatedSamples& samples) {
-  Sureness sureness;
+Uncertainty estimate_uncertainty(const EvalFlags& flags, const JoinedRanks& ranks, const LoadedModel& loaded,
+                                 std::optional<LoadedModel>& other, const statistics::EvaluatedSamples& samples) {
+  Uncertainty uncertainty;
   statistics::EvaluatedSamples others;
   if (other) {
-    sureness.against = other->saved.path;
+    uncertainty.against = other->saved.path;
     others = evaluated_by(ranks, *other, loaded);
   }
-  if (!ranks.is_root()) return sureness;
+  if (!ranks.is_root()) return uncertainty;
   statistics::BootstrapSettings settings;
   settings.resamples = flags.resamples;
   settings.seed = loaded.options().train.seed;
   settings.threads = core::read_machine_facts().cpus;
-  sureness.certainty = statistics::certainty_of(samples, settings);
-  if (other) sureness.comparison = statistics::compare(samples, others, settings);
-  return sureness;
+  uncertainty.certainty = statistics::certainty_of(samples, settings);
+  if (other) uncertainty.comparison = statistics::compare(samples, others, settings);
+  return uncertainty;
 }
 
 /// The outputs of the network as they are, of all classes: --calibrate is fitted to them.
@@ -245,10 +245,11 @@ core::Json calibrate(const LoadedModel& loaded, const statistics::EvaluatedSampl
   return json;
 }
 
-core::Json figures_json(const LoadedModel& loaded, const Sureness& sureness) {
-  core::Json json = certainty_json(sureness.certainty, label_names(loaded));
+core::Json figures_json(const LoadedModel& loaded, const Uncertainty& uncertainty) {
+  core::Json json = certainty_json(uncertainty.certainty, label_names(loaded));
   json["checkpoint"] = core::printable(loaded.saved.path);
-  json["against"] = sureness.comparison ? comparison_json(*sureness.comparison, sureness.against) : core::Json(nullptr);
+  json["against"] =
+      uncertainty.comparison ? comparison_json(*uncertainty.comparison, uncertainty.against) : core::Json(nullptr);
   return json;
 }
 
@@ -288,7 +289,7 @@ void log_absent_classes(const LoadedModel& loaded) {
 }
 
 void log_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine::EvalReport& report,
-                 const Sureness& sureness) {
+                 const Uncertainty& uncertainty) {
   core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
   std::string figures =
       format("{} {}  loss {:.4f}", data::sample_noun(*loaded.source).several, report.images, report.loss);
@@ -297,13 +298,13 @@ void log_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine
   }
   core::log_info("{}", figures);
   log_absent_classes(loaded);
-  if (sureness.certainty.settings.resamples > 0) {
-    for (const std::string& line : certainty_lines(sureness.certainty, report, label_names(loaded))) {
+  if (uncertainty.certainty.settings.resamples > 0) {
+    for (const std::string& line : certainty_lines(uncertainty.certainty, report, label_names(loaded))) {
       core::log_info("{}", line);
     }
   }
-  if (!sureness.comparison) return;
-  for (const std::string& line : comparison_lines(*sureness.comparison, report, core::printable(flags.checkpoint),
+  if (!uncertainty.comparison) return;
+  for (const std::string& line : comparison_lines(*uncertainty.comparison, report, core::printable(flags.checkpoint),
                                                   core::printable(flags.against))) {
     core::log_info("{}", line);
   }
@@ -318,8 +319,8 @@ bool belongs_to_report(const std::string& folder, const std::string& run) {
 
 /// Everything as files of a folder.
 void write_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine::EvalReport& report,
-                   const core::Json& figures, const Sureness& sureness, const statistics::EvaluatedSamples& samples,
-                   const ImageTable& images) {
+                   const core::Json& figures, const Uncertainty& uncertainty,
+                   const statistics::EvaluatedSamples& samples, const ImageTable& images) {
   const std::string& folder = flags.output;
   core::make_directories(folder);
   std::string written;
@@ -331,7 +332,7 @@ void write_figures(const EvalFlags& flags, const LoadedModel& loaded, const engi
   for (const engine::ResultTable& result : report.tables) write(result.name + ".csv", table_csv(result));
   write("certainty.json", core::json_page(figures));
   write("curves.json", core::json_line(curves_json(samples, label_names(loaded))) + "\n");
-  if (sureness.certainty.calibration) write("reliability.csv", reliability_csv(*sureness.certainty.calibration));
+  if (uncertainty.certainty.calibration) write("reliability.csv", reliability_csv(*uncertainty.certainty.calibration));
   core::log_info("written: {}", written);
   if (belongs_to_report(folder, flags.checkpoint)) write_report_or_warn(flags.checkpoint);
 }
@@ -372,7 +373,7 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
   };
   const engine::EvalReport report =
       engine::evaluate_outputs(*loaded.task, loaded.device, predict_all, visit, output_names(loaded));
-  const Sureness sureness = sureness_of(flags, ranks, loaded, other, gathered.samples());
+  const Uncertainty uncertainty = estimate_uncertainty(flags, ranks, loaded, other, gathered.samples());
   const config::EvalMetric metric = options.train.eval_metric;
   const Outcome outcome = {core::kExitOk,
                            "evaluated",
@@ -381,10 +382,10 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
                            config::eval_metric_name(metric),
                            report.value_of(metric)};
   if (!ranks.is_root()) return outcome;
-  log_figures(flags, loaded, report, sureness);
-  core::Json figures = figures_json(loaded, sureness);
+  log_figures(flags, loaded, report, uncertainty);
+  core::Json figures = figures_json(loaded, uncertainty);
   if (flags.calibrate) figures["calibrated"] = calibrate(loaded, raw.samples());
-  if (!flags.output.empty()) write_figures(flags, loaded, report, figures, sureness, gathered.samples(), *table);
+  if (!flags.output.empty()) write_figures(flags, loaded, report, figures, uncertainty, gathered.samples(), *table);
   if (flags.json) {
     write_result("-", core::json_page(figures));
   } else if (flags.output.empty()) {

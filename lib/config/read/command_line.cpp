@@ -213,9 +213,10 @@ void check_network(const std::vector<std::string>& networks, Configuration& out,
     Row& weights = out.table.row_of(out.options.model.init_from);
     const bool is_asked = out.options.model.init_from == kDefaultWeights;
     if (is_asked) out.table.set(weights, given, weights.origin);
-    out.notes.push_back(core::format(
-        "model {} is {}{}", core::printable(given), name,
-        is_asked ? ", with the weights of that tag" : ": no weights are loaded; --pretrained loads those of this tag"));
+    out.notes.push_back(
+        core::format("model {} is {}{}", core::printable(given), name,
+                     is_asked ? ", with the weights of that tag"
+                              : ": no weights are loaded; --pretrained loads those of this tag, where timm has them"));
   } else if (name == given || (!is_file && !near_name(name, networks).empty())) {
     problems.files.push_back(core::format("{}: unknown model {}{} (train list models prints all)", row.origin.detail,
                                           shown(given), suggestion(name, networks)));

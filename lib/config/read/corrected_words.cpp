@@ -9,6 +9,7 @@
 #include "config/table/foreign_words.h"
 #include "config/table/parse_value.h"
 #include "core/format.h"
+#include "core/text/address.h"
 
 namespace stoker::config {
 namespace {
@@ -28,6 +29,18 @@ size_t numbers_at(const std::vector<std::string>& words, size_t begin) {
   return end - begin;
 }
 
+/// Whether a word that should name a run names a file or a folder of another kind.
+bool is_input(const std::string& word) {
+  std::error_code ignored;
+  const std::string ending = core::lower_case(std::filesystem::path(word).extension().string());
+  if (std::filesystem::is_directory(word, ignored)) {
+    return !std::filesystem::exists(word + "/checkpoints", ignored) &&
+           !std::filesystem::exists(word + "/state.json", ignored);
+  }
+  return std::filesystem::exists(word, ignored) &&
+         !has({".ts", ".pt", ".pth", ".safetensors", ".onnx", ".ckpt", ".bin"}, ending);
+}
+
 std::string comma_joined(const std::vector<std::string>& words, size_t begin, size_t count) {
   std::string text = words[begin];
   for (size_t i = begin + 1; i < begin + count; ++i) text += "," + words[i];
@@ -44,6 +57,18 @@ CorrectedWords::CorrectedWords(const CommandLine& line, const Table& table, cons
       names_(names),
       trains_(syntax_.takes(*table.find("epochs"))),
       problems_(problems) {}
+
+void CorrectedWords::add_missing(const std::string& name, const std::string& first) {
+  const std::string place = syntax_.arguments.front().name;
+  if (name != place && place.find("RUN") == 0 && is_input(first)) {  // train predict photo.jpg
+    is_corrected_ = true;
+    meant_.insert(std::find(meant_.begin(), meant_.end(), first), place);
+    problems_.push_back("missing " + place + ": " + shown(first) + " is an input; train runs lists runs");
+    return;
+  }
+  meant_.push_back(name);
+  problems_.push_back("missing " + name + ": " + syntax_.usage);
+}
 
 bool CorrectedWords::wants_help() const { return has(meant_, "--help"); }
 
@@ -250,6 +275,13 @@ std::string CorrectedWords::not_expected(const std::string& word, bool is_first)
 bool CorrectedWords::correct_path(const std::string& word, bool is_first) {
   if (word.empty()) return false;
   std::error_code ignored;
+  if (core::is_address(word) && syntax_.name.empty()) {
+    problems_.push_back(core::printable(word) + " is an address; " + core::copy_first(word) + "name the folder");
+    is_corrected_ = true;
+    for (const char* const part : {"--data-dir", "FOLDER"}) keep(part);
+    given_.emplace_back("data-dir");
+    return true;
+  }
   const std::string problem = not_expected(word, is_first);
   if (!syntax_.name.empty()) {  // train plan photos
     const bool is_surplus = trains_ && plain_words_ >= syntax_.arguments.size();

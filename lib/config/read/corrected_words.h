@@ -20,8 +20,8 @@ class CorrectedWords {
   void correct(const std::vector<std::string>& words);
   /// To be parsed: what stays unknown is in it.
   const std::vector<std::string>& words() const { return corrected_; }
-  /// A word that is missing, for the whole command.
-  void add_missing(const std::string& name) { meant_.push_back(name); }
+  /// Reports a positional argument that is missing. `first`: the word that took the first place.
+  void add_missing(const std::string& name, const std::string& first);
   bool wants_help() const;
   /// The whole command as it was probably meant; "" where nothing was corrected.
   std::string whole_command() const;

@@ -131,6 +131,7 @@ class FlagParser {
     const std::vector<Argument>& places = syntax_.arguments;
     size_t filled = 0;
     bool repeated = false, after_unknown = false;
+    std::string first;
     for (const std::string& word : app_.remaining()) {
       const bool is_flag = word.size() > 1 && word[0] == '-' && word != "--" && !only_positionals_;
       if (word == "--") {
@@ -139,6 +140,7 @@ class FlagParser {
         report_unknown(word);
       } else if (filled < places.size()) {
         if (!options_alone_) places[filled].store(word);
+        if (first.empty()) first = word;
         repeated |= places[filled].repeats;
         if (!places[filled].repeats) ++filled;
       } else if (!after_unknown) {
@@ -149,8 +151,7 @@ class FlagParser {
     if (repeated) ++filled;
     const bool wants_help = corrected_.wants_help();
     for (; filled < places.size() && !places[filled].is_optional && !wants_help; ++filled) {
-      corrected_.add_missing(places[filled].name);
-      problems_.push_back("missing " + places[filled].name + ": " + syntax_.usage);
+      corrected_.add_missing(places[filled].name, first);
     }
   }
 

@@ -238,7 +238,7 @@ void choose_schedule(Draft& draft, const DataFacts& data) {
                  core::format("images of up to {} pixels, {} updates", kSmallImage, core::count_text(updates)));
   }
   draft.choose(o.schedule.sched, "cosine", "usual");
-  draft.set_default(draft.options().schedule.cooldown, 0.2 * static_cast<double>(o.train.epochs));
+  draft.set_default(draft.options().schedule.cooldown, static_cast<double>(o.train.epochs) / 5);
 }
 
 /// Adam's steps do not grow with the gradient: its users begin at 0.001 for 256 images and scale by the square root.

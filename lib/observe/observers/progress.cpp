@@ -201,6 +201,7 @@ void Progress::on_evaluation(int64_t images_done, int64_t images_total) {
 }
 
 void Progress::on_epoch(const engine::EpochEvent& event) {
+  clear();  // "validating 80/80" is over
   const std::string place = format("at update {}/{}", event.update_in_epoch, start_.updates_per_epoch);
   const std::string end = event.is_cut_short ? "stopped " + place : event.is_inside ? place : "done";
   std::vector<LinePart> line = {{format("epoch {}/{} {}", event.epoch + 1, start_.epochs, end), 0},
@@ -243,7 +244,9 @@ void Progress::on_checkpoint(const engine::CheckpointEvent& event) {
                   1e3 * event.stall_seconds);
 }
 
-void Progress::on_finish(const engine::FinishEvent&) {
+void Progress::on_finish(const engine::FinishEvent&) { clear(); }
+
+void Progress::clear() {
   const std::lock_guard<std::mutex> lock(mutex_);
   front_.clear();
   console_.clear_live();

@@ -35,6 +35,7 @@ class Progress : public engine::Observer {
   bool is_redraw_due();
   void log_diagnosis(const engine::Diagnosis& diagnosis);
   void show(std::vector<LinePart> front);
+  void clear();
 
   Console& console_;
   ResourceSampler* const resources_;

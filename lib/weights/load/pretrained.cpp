@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/text/address.h"
 #include "model/model.h"
 #include "weights/file/opaque_tensors.h"
 #include "weights/file/weight_file.h"
@@ -151,6 +152,11 @@ namespace {
 
 [[noreturn]] void refuse_name(const std::string& name, const std::string& network, const LocalWeights& local,
                               std::vector<std::string> passed_over) {
+  if (core::is_address(name)) {
+    throw core::Error(core::ErrorKind::no_input,
+                      format("{} is an address; weights are read from this machine", printable(name)),
+                      core::copy_first(name) + "--init-from FILE");
+  }
   for (const std::string& path : local.unfinished) passed_over.push_back(printable(path) + ": an unfinished download");
   const std::string folders = core::list_text(local.folders, local.folders.size());
   const bool is_folder = local.folders.size() == 1 && local.folders[0] == name;
@@ -173,7 +179,10 @@ namespace {
   std::string hint =
       "name a file, a folder or a run of train, or another network: --model resnet18; train list weights prints those "
       "that have pretrained weights";
-  if (is_of_other) {
+  if (is_folder && passed_over.empty()) {
+    hint = format("images to train on are named with --data-dir {} --pretrained; weights by a file, a folder or a run",
+                  core::shell_word(name));
+  } else if (is_of_other) {
     const bool has_own = !ways_to_fetch(network, network, "").empty();
     hint = format("--model {} fits them; {}", theirs,
                   has_own ? format("weights of {0}: --init-from {0}", network)
