@@ -17,8 +17,8 @@ struct FaultyFileSystem::Node {
   using Names = std::map<std::string, std::shared_ptr<Node>>;
 
   Kind kind = Kind::file;
-  std::string content, synced_content;  ///< of a file; a link's target is always synced with its name
-  Names names, synced_names;            ///< of a directory
+  std::string content, synced_content;  ///< content of a file; a link's target is always synced with its name
+  Names names, synced_names;            ///< entries of a directory
 };
 
 namespace {

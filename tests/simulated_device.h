@@ -30,7 +30,7 @@ enum class DeviceFault {
   done_too_early,          ///< an event counts as passed although it is not
   done_early_sometimes,    ///< now and then
   no_record_stream,        ///< memory is free although another stream still reads it
-  labels_not_recorded,     ///< of int64 alone
+  labels_not_recorded,     ///< record_stream is missing for int64 alone
   recorded_for_copying,    ///< for the stream that wrote it, not for the one that reads
   no_synchronisation,      ///< waiting for a stream returns at once
   event_on_wrong_stream,   ///< an event is recorded on the stream that computes
@@ -67,7 +67,7 @@ class SimulatedDevice {
   void wait(StreamId stream, int64_t event);
   bool passed(int64_t event);
   void synchronise(StreamId stream);
-  void finish_work();   ///< of the current stream: before memory of the host goes that it copies from
+  void finish_work();   ///< on the current stream: before memory of the host goes that it copies from
   void wait_to_read();  ///< before the host reads what the current stream computes
   void use_on(const torch::Tensor& tensor, StreamId stream);
   c10::DataPtr allocate(size_t bytes);

@@ -15,7 +15,7 @@ namespace stoker::train {
 /// The inputs of a command besides its own flags.
 struct Context {
   int argc = 0;
-  const char* const* argv = nullptr;  ///< of main
+  const char* const* argv = nullptr;  ///< arguments of main
   config::CommandLine line;           ///< for parsing its options once more, over those of a checkpoint
   config::Configuration& configuration;
 };
@@ -23,7 +23,7 @@ struct Context {
 /// Flags and words are bound to a struct that lives as long as the command.
 struct Command : config::Syntax {
   std::function<Outcome(const Context& context)> run;  ///< empty: not in this program, but in stoker-train
-  std::shared_ptr<void> owner;                         ///< of the struct that flags and words are bound to
+  std::shared_ptr<void> owner;                         ///< owner of the struct that flags and words are bound to
   /// Does what follows every end of the command, its failures included; empty: nothing.
   std::function<void(const Context& context, const Outcome& outcome)> at_end;
 };

@@ -30,7 +30,7 @@ struct DataFacts {
   int64_t median_width = 0;
   int64_t train_images = 0;
   bool has_videos = false;                 ///< samples are clips, or frames of videos
-  std::vector<int64_t> class_images = {};  ///< of the training split, per class; empty where numbers are learned
+  std::vector<int64_t> class_images = {};  ///< images of the training split, per class; empty where numbers are learned
   bool has_fixed_size = false;             ///< samples have a fixed size: neither cropped, nor resized, nor mirrored
   /// Per channel, of samples that are floats; empty for bytes.
   std::vector<double> input_mean = {}, input_deviation = {};

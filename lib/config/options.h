@@ -87,7 +87,7 @@ struct SoundOptions {
   int64_t mels = 128;
   MelScale mel_scale = MelScale::htk;
   MelNorm mel_norm = MelNorm::none;
-  double seconds = 1;  ///< of an excerpt
+  double seconds = 1;  ///< duration of an excerpt
 
   int64_t hop_length() const { return hop.value_or(n_fft / 2); }
   int64_t samples() const { return std::max<int64_t>(1, std::llround(seconds * static_cast<double>(sample_rate))); }
@@ -201,9 +201,9 @@ struct DataOptionsOf {
   double val_fraction = 0;           ///< > 0: held out from train_split by a hash of the path
   bool stratify = false;             ///< val_fraction holds for each class by itself
   std::string group = kNoGroups;     ///< val_fraction keeps these on one side: a column, a pattern or kNearDuplicates
-  double fraction = 1;               ///< of each class, that is trained on: a share, or above 1 a number of samples
+  double fraction = 1;               ///< share of each class that is trained on, or above 1 a number of samples
   Pick<ImageSize> img_size{};        ///< that the network sees
-  Pick<int64_t> in_chans{};          ///< of images 1 or 3; of samples that are taken as they are any number
+  Pick<int64_t> in_chans{};          ///< channels: 1 or 3 for images, any number for samples that are taken as they are
   Pick<int64_t> num_classes{};       ///< auto: from the data
   Pick<std::vector<double>> mean{};  ///< per channel, of pixels in [0, 1]
   Pick<std::vector<double>> std{};
@@ -227,14 +227,14 @@ struct TaskOptionsOf {
   Pick<std::vector<double>> pos_weight = std::vector<double>{};
   /// binary, multilabel: probability from which "positive" is predicted, 1 value or one per label
   std::vector<double> threshold{0.5};
-  double temperature = 1;  ///< of classes and labels: outputs are divided by it before they become probabilities
+  double temperature = 1;  ///< classes and labels: outputs are divided by it before they become probabilities
   Pick<Loss> loss{};       ///< auto: cross-entropy, bce or smooth-l1, by the task
   /// regression, head pose: the network learns (target - mean) / scale; one value or one per target; empty for classes
   Pick<std::vector<double>> target_mean{}, target_scale{};
   PoseHead pose_head = PoseHead::direct;
   int64_t pose_bins = 66;       ///< per angle
   double pose_range = 99;       ///< degrees; bins cover [-range, range]
-  double pose_loss_weight = 1;  ///< of the regression term beside the bins' cross entropy
+  double pose_loss_weight = 1;  ///< weight of the regression term beside the bins' cross entropy
 };
 using TaskOptions = TaskOptionsOf<Auto>;
 using ResolvedTaskOptions = TaskOptionsOf<Plain>;
@@ -270,10 +270,10 @@ struct AugmentOptionsOf {
   int64_t time_masks = 0;          ///< spectrograms: segments of time that are blanked; 0: off
   int64_t time_mask_param = 8;     ///< frames; longest segment
   AugmentInterpolation augment_interpolation = AugmentInterpolation::bilinear;
-  double mixup_alpha = 0;          ///< of Beta(alpha, alpha); 0: no mixup
-  double cutmix_alpha = 0;         ///< of Beta(alpha, alpha); 0: no CutMix
+  double mixup_alpha = 0;          ///< parameter of Beta(alpha, alpha); 0: no mixup
+  double cutmix_alpha = 0;         ///< parameter of Beta(alpha, alpha); 0: no CutMix
   double mixup_prob = 1;           ///< that a batch is mixed, with either
-  double mixup_switch_prob = 0.5;  ///< of CutMix where both are on
+  double mixup_switch_prob = 0.5;  ///< probability of CutMix where both are on
   EvalCrop eval_crop = EvalCrop::center;
   Pick<double> crop_pct{};  ///< share of the resized short side that the centre crop keeps
   Interpolation interpolation = Interpolation::bilinear;  ///< filter of every resize, in training and evaluation
@@ -389,7 +389,7 @@ struct TrainOptionsOf {
   int64_t total_batch_size = 0;        ///< images per update; 0: batch_size x accumulation_steps x replicas
   bool auto_micro_batch = false;       ///< out of memory: compute each batch in twice as many micro-batches
   double label_smoothing = 0;
-  double distill_share = 0.9, distill_temperature = 4;  ///< of the loss, with a teacher
+  double distill_share = 0.9, distill_temperature = 4;  ///< with a teacher: its share of the loss, divisor of outputs
   int64_t patience = 0;            ///< epochs, or evaluations inside them, without improvement; 0: off
   double min_delta = 0;            ///< least change of the metric that counts as improvement
   Pick<EvalMetric> eval_metric{};  ///< auto: the task's first
@@ -410,7 +410,7 @@ struct PrecisionOptionsOf {
   ProveBackend prove_backend = ProveBackend::automatic;
   double init_scale = 65536;  ///< fp16 GradScaler
   int64_t scale_growth_interval = 2000;
-  double min_scale = 1e-4;    ///< of the loss: below it the run ends
+  double min_scale = 1e-4;    ///< least loss scale: below it the run ends
   int64_t max_skipped = 100;  ///< updates in a row, then the run ends; 0: no limit
 };
 using PrecisionOptions = PrecisionOptionsOf<Auto>;
@@ -433,7 +433,7 @@ struct DeviceOptionsOf {
   std::optional<Graphs> graphs = Graphs::off;
   double exchange_timeout_seconds = 60;  ///< that one of them waits for another
   std::string listen;                    ///< the address at which rank 0 waits for ranks on other machines; empty: none
-  int64_t restarts = 0;                  ///< of all processes, after one was lost
+  int64_t restarts = 0;                  ///< limit on restarts of all processes after one was lost
 };
 using DeviceOptions = DeviceOptionsOf<Auto>;
 using ResolvedDeviceOptions = DeviceOptionsOf<Plain>;

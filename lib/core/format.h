@@ -25,7 +25,7 @@ bool is_utf8(std::string_view text);
 std::vector<std::string> split_words(std::string_view text, char separator);
 /// Without their ends, which may be those of Windows; what stands behind the last end is a line, too, unless empty.
 std::vector<std::string> lines_of(std::string_view text);
-std::string lower_case(std::string text);  ///< of ASCII letters; others stay
+std::string lower_case(std::string text);  ///< changes ASCII letters; others stay
 /// "a, b and 3 more": at most `limit` of `items`.
 std::string list_text(const std::vector<std::string>& items, size_t limit = 10);
 /// The candidate with the smallest edit distance to `word`, or "" when none is close.

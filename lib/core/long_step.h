@@ -38,7 +38,7 @@ class LongStep {
   std::condition_variable changed_;
   std::string done_;
   bool has_ended_ = false;
-  bool is_live_ = false;  ///< of the thread, while it runs
+  bool is_live_ = false;  ///< a live line is shown; used by the thread alone while it runs
   std::thread thread_;    ///< none where no thread can be started
 };
 

@@ -15,7 +15,7 @@ namespace stoker::data {
 struct ClipPlan {
   config::FrameSampling sampling = config::FrameSampling::uniform;
   int64_t stride = 1;   ///< frames from one to the next; of FrameSampling::stride
-  bool random = false;  ///< of FrameSampling::stride: begins anywhere, else in the middle
+  bool random = false;  ///< FrameSampling::stride begins anywhere, else in the middle
 };
 
 /// Writes the `wanted` frames of a video that has `available`, both at least 1, rising, to `chosen`. Uniform:

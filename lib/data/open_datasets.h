@@ -19,7 +19,7 @@ struct Datasets {
   std::shared_ptr<const Source> val;  ///< without validation a training sample, which nobody evaluates
   bool has_validation = true;
   std::vector<std::string> notes;  ///< for the banner: skipped entries, which split was chosen and why
-  config::DatasetType type = config::DatasetType::automatic;  ///< of the layout; never automatic once they are open
+  config::DatasetType type = config::DatasetType::automatic;  ///< layout of the data; never automatic once it is open
 };
 
 /// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, clips, shards, HDF5, or

@@ -54,7 +54,7 @@ constexpr const char* element_name(Element element) {
 /// An image [height, width, channels] or a clip of such images [frames, height, width, channels], without
 /// gaps. With two views, each frame in high and in low quality: [2, frames, height, width, channels].
 struct SampleShape {
-  int64_t frames = 0;             ///< of a clip; 0: a single image
+  int64_t frames = 0;             ///< frames of a clip; 0: a single image
   int64_t height = 0, width = 0;  ///< pixels
   int64_t channels = 0;
   Element element = Element::uint8;
@@ -100,7 +100,7 @@ struct SampleContent {
   uint64_t size = 0;
   // Set when `bytes` are pixels in HWC order; 0 when they are an encoded file.
   int height = 0, width = 0, channels = 0;
-  Element element = Element::uint8;  ///< of pixels; others than uint8 only where fixed_shape() has them
+  Element element = Element::uint8;  ///< type of pixels; others than uint8 only where fixed_shape() has them
   int64_t decode_nanoseconds = 0;    ///< that the source spent on decoding within this read()
   bool is_rest = false;              ///< pixels of what a damaged file still holds, beside the cause that is returned
   bool is_pixels() const { return height > 0; }

@@ -49,8 +49,8 @@ class RowBlock {
     }
   }
 
-  int64_t in_values() const { return in_values_; }    ///< of one pair of images
-  int64_t out_values() const { return out_values_; }  ///< of one pair of images
+  int64_t in_values() const { return in_values_; }    ///< input values in one pair of images
+  int64_t out_values() const { return out_values_; }  ///< output values in one pair of images
   /// Positions of an image that this block sees.
   int64_t first_in_position() const { return first_in_row_ * shape_.in_width; }
   int64_t in_positions() const { return std::max<int64_t>(0, in_rows_) * shape_.in_width; }

@@ -40,7 +40,7 @@ class Ema {
 
   std::vector<NamedAverage> averages_;                  ///< views of what follows
   std::vector<torch::Tensor> floats_, float_averages_;  ///< the model's, and the averages of each
-  std::vector<torch::Tensor> counters_, own_counters_;  ///< of the average, and the model's
+  std::vector<torch::Tensor> counters_, own_counters_;  ///< counters of the average, and the model's
   bool counters_are_behind_ = false;
   double decay_;
   bool warmup_;

@@ -23,7 +23,7 @@ struct GradScalerSettings {
 struct LossScale {
   double scale = 0;
   int64_t skipped = 0;         ///< updates so far
-  int64_t skipped_in_row = 0;  ///< of them the last ones, by this process
+  int64_t skipped_in_row = 0;  ///< number of skipped updates in a row up to now, by this process
 };
 
 /// Disabled, it passes losses through and reports finite gradients without looking.
@@ -45,7 +45,7 @@ class GradScaler {
   torch::Tensor& skipped() { return skipped_; }  ///< updates skipped so far
   /// LossScale as float64 [3] on the device; undefined when disabled. No host sync.
   torch::Tensor figures() const;
-  static LossScale read(const double* figures);  ///< of figures(), copied to the host
+  static LossScale read(const double* figures);  ///< reads figures() that were copied to the host
 
  private:
   GradScalerSettings settings_;

@@ -64,7 +64,7 @@ class Optimizer {
   Optimizer(std::vector<NamedParameter> parameters, const config::ResolvedOptimOptions& options);
 
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
-  std::vector<torch::Tensor> gradients() const;  ///< of parameters that have one
+  std::vector<torch::Tensor> gradients() const;  ///< gradients of parameters that have one
 
   /// One update with the rates of a schedule, or a learning rate alone. Rates with a momentum need the momentum option
   /// of SGD and RMSprop to be above 0. With `found_inf` (float32 [1] on the device, 0 or 1) set to 1 nothing changes;
@@ -114,7 +114,7 @@ class Optimizer {
   std::vector<NamedParameter> parameters_;
   std::vector<torch::Tensor> first_;   ///< momentum or exp_avg, one per parameter; undefined until needed
   std::vector<torch::Tensor> second_;  ///< exp_avg_sq or square_avg
-  std::vector<int64_t> begun_at_;      ///< of steps_, one per parameter
+  std::vector<int64_t> begun_at_;      ///< value of steps_ from which a parameter is trained, one per parameter
   bool plain_ = false;
   int64_t steps_ = 0;      ///< steps requested that were not skipped on the host
   torch::Tensor skipped_;  ///< float32 [1] on the device: how many of them fused kernels skipped; or undefined

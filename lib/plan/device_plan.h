@@ -27,13 +27,13 @@ struct DevicePlan {
   int64_t devices = 1;
   int64_t replicas = 1, accumulation_steps = 1, batch_size = 1;
   int64_t updates_per_epoch = 0, images_per_epoch = 0;
-  int64_t num_workers = 0, prefetch_factor = 1;  ///< of each process
+  int64_t num_workers = 0, prefetch_factor = 1;  ///< loader settings of each process
   double learning_rate = 0;                      ///< at its peak
-  PlanInputs inputs;                             ///< of each process
-  MemoryPlan memory;                             ///< of each process
-  MemoryBudget budget;                           ///< of each process, when as many share the machine
+  PlanInputs inputs;                             ///< inputs of the memory plan of each process
+  MemoryPlan memory;                             ///< memory plan of each process
+  MemoryBudget budget;                           ///< budget of each process, when as many share the machine
   std::string short_of;                          ///< "": fits
-  int64_t exchange_bytes = 0;                    ///< of the sum over ranks in each update
+  int64_t exchange_bytes = 0;                    ///< size of the sum over ranks in each update
   std::optional<UpdateTime> time;                ///< absent: not known
 
   int64_t images_per_update() const { return replicas * accumulation_steps * batch_size; }
@@ -43,10 +43,10 @@ struct DevicePlan {
 /// The times of some seconds of training, by one process per device at once.
 struct TriedUpdate {
   int64_t devices = 1;
-  int64_t batches = 1;          ///< of each process in an update
-  double compute_seconds = 0;   ///< of an update
-  double exchange_seconds = 0;  ///< of an update, not hidden behind computing
-  double eval_seconds = 0;      ///< of a validation
+  int64_t batches = 1;          ///< batches of each process in an update
+  double compute_seconds = 0;   ///< computing time of an update
+  double exchange_seconds = 0;  ///< exchange time of an update, not hidden behind computing
+  double eval_seconds = 0;      ///< duration of a validation
 };
 /// The time of an update of `plan`. From the try with as many devices, if there is one; else from the nearest: as long
 /// for each batch, and longer where processes share `cpus` (0: each has a device of its own). The exchange then follows
@@ -70,7 +70,7 @@ struct EpochEstimate {
   double eval_seconds = 0;     ///< one validation
   int64_t epochs = 0;
   double update_seconds = 0;
-  double exchange_seconds = 0;  ///< of an update, that the fastest exchange of all ranks is waited for
+  double exchange_seconds = 0;  ///< exchange time of an update, on the rank that waits least
 };
 STOKER_JSON_FIELDS(EpochEstimate, train_images, batch_size, updates_measured, images_per_second, data_wait_share,
                    epoch_seconds, eval_seconds, epochs, update_seconds, exchange_seconds)

@@ -27,16 +27,16 @@ struct PlanInputs {
   int64_t resident_bytes = 0;                ///< pixels of both splits that stay on the device
   bool page_locked = false;                  ///< batch buffers are; LibTorch 2 then takes powers of two
   int64_t input_bytes = 0;                   ///< one image as the network sees it
-  int64_t scratch_bytes = 0;                 ///< of one worker
+  int64_t scratch_bytes = 0;                 ///< scratch memory of one worker
   int64_t program_bytes = 0;                 ///< program and libraries, as they are resident
   int64_t data_bytes = 0;                    ///< list of the samples, and their pixels where the source holds them
-  int64_t cache_bytes = 0;                   ///< of both splits when full
+  int64_t cache_bytes = 0;                   ///< caches of both splits when full
   int64_t result_bytes = 0;                  ///< counts and tables of an evaluation
   int64_t weight_bytes = 0;                  ///< parameters and buffers
   int64_t gradient_bytes = 0, optimizer_bytes = 0, average_bytes = 0;
   int64_t teacher_bytes = 0;        ///< parameters and buffers of a network whose outputs are learned
-  int64_t buffer_bytes = 0;         ///< of running statistics and the like, which are part of weight_bytes
-  int64_t replicas = 1, ranks = 1;  ///< of the run; this process computes replicas / ranks of them
+  int64_t buffer_bytes = 0;         ///< running statistics and the like, which are part of weight_bytes
+  int64_t replicas = 1, ranks = 1;  ///< numbers of the run; this process computes replicas / ranks of them
   bool copies_to_save = false;      ///< checkpoints are written beside training, from a copy in host memory that stays
   int64_t largest_tensor_bytes = 0;
   int64_t highest_so_far_bytes = 0;  ///< that the process has held at once before this plan

@@ -89,7 +89,7 @@ class Prover {
 
   /// The results of one alternative for the wrong operations of a family.
   struct OfFamily {
-    std::set<std::string> right;  ///< of them, which are right in this way
+    std::set<std::string> right;  ///< operations that are right in this way
     double seconds = 0;
   };
 

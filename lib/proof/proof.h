@@ -26,7 +26,7 @@ struct Proof {
   std::string obstacle{};     ///< why nothing was proven: memory, a network that refuses its input; empty: it was
   int64_t operations = 0;     ///< distinct ones
   int64_t untried = 0;        ///< besides, that LibTorch refuses or memory is too small for
-  double worst_ratio = 0;     ///< of errors to what rounding may do, in [0, 1] where all is right
+  double worst_ratio = 0;     ///< largest ratio of errors to what rounding may do, in [0, 1] where all is right
   double seconds = 0;         ///< that proving took
   int64_t peak_bytes = 0;     ///< that the other process held at most
   bool was_kept = false;      ///< read from where an earlier proof was kept

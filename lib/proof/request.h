@@ -27,10 +27,10 @@ namespace stoker::proof {
 /// Passes over one size of batch that are computed alike.
 struct Pass {
   bool trains = false;     ///< forward and backward in training mode; else forward in evaluation mode
-  int64_t images = 1;      ///< of the batch that the network sees at once
+  int64_t images = 1;      ///< images in the batch that the network sees at once
   std::string autocast{};  ///< "bfloat16", "float16"; empty: float32
   bool channels_last = false;
-  int64_t threads = 1;  ///< of the CPU inside one operation
+  int64_t threads = 1;  ///< number of CPU threads inside one operation
 
   bool operator==(const Pass& other) const {
     return trains == other.trains && images == other.images && autocast == other.autocast &&
@@ -40,7 +40,7 @@ struct Pass {
 
 struct Request {
   model::ModelSpec network;
-  std::string network_digest{};              ///< of the file where the network is one; empty: it is one of ours
+  std::string network_digest{};              ///< digest of the file where the network is one; empty: it is one of ours
   std::string freeze{};                      ///< as --freeze
   int64_t low_rank = 0;                      ///< as --lora
   std::vector<model::ModelSpec> teachers{};  ///< see the same images in evaluation mode wherever the network trains

@@ -29,12 +29,12 @@ struct Trial {
   int64_t peak_bytes = 0;
 
   bool is_right() const;
-  double seconds() const;  ///< of all calls of the passes together
+  double seconds() const;  ///< duration of all calls of the passes together
 };
 
 /// When a trial has measured enough.
 struct Patience {
-  double most_seconds = std::numeric_limits<double>::infinity();  ///< of all calls together
+  double most_seconds = std::numeric_limits<double>::infinity();  ///< time limit of all calls together
   bool ends_at_fault = false;                                     ///< at the first operation that is wrong
 };
 

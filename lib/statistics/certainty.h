@@ -51,7 +51,7 @@ struct ProbabilityFit {
   double temperature = 1;
   bool is_lowest = false;              ///< 0.05, and less would be better: (nearly) all answers are right
   bool is_highest = false;             ///< 20, and more would be better: outputs are unrelated to what is true
-  std::vector<double> threshold{0.5};  ///< of labels one each
+  std::vector<double> threshold{0.5};  ///< one value, or one per label
 };
 
 /// The temperature with the smallest negative log-likelihood (Guo et al., ICML 2017) and, for binary and multilabel,
@@ -63,7 +63,7 @@ struct FitCheck {
   struct Figures {
     double ece = 0, chance_ece = 0;  ///< see Calibration
     double loss = 0;                 ///< negative log-likelihood
-    double f1 = 0;                   ///< of labels, mean over them
+    double f1 = 0;                   ///< labels: mean F1 over them
   };
   int64_t fitted = 0, judged = 0;  ///< samples
   Figures before, after;           ///< at temperature 1 and the thresholds of `raw`; as fitted
@@ -98,7 +98,7 @@ struct Comparison {
   struct Difference {
     std::string name;
     double first = 0, second = 0;
-    Interval interval;  ///< of first - second
+    Interval interval;  ///< confidence interval of first - second
     bool lower_is_better = false;
     double p_value = 1;  ///< p of networks that are worth the same; NaN: undefined or, without resamples, not tested
     double difference() const { return first - second; }

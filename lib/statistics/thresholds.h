@@ -14,7 +14,7 @@ namespace stoker::statistics {
 /// The threshold that is best on these samples, which flatters it: take it to other samples.
 struct BestThreshold {
   double threshold = 0.5;  ///< probability, between two scores; NaN: nothing to choose by
-  double value = 0;        ///< of the figure at that threshold
+  double value = 0;        ///< value of the figure at that threshold
   double value_now = 0;    ///< at the threshold that was used
 };
 

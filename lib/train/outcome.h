@@ -14,8 +14,8 @@ struct Outcome {
   int64_t updates = -1;  ///< -1: not a training run
   std::string checkpoint{};
   std::string metric{};  ///< what `value` is of: "top1"; empty: nothing was evaluated
-  double value = 0;      ///< of a run: of its best epoch
-  int rank = -1;         ///< of those that were started here: which one crashed; -1: none did
+  double value = 0;      ///< metric of a run's best epoch
+  int rank = -1;         ///< rank started here that crashed; -1: none did
 };
 
 }  // namespace stoker::train

@@ -30,7 +30,7 @@ struct Launch {
   std::string directory = ".";  ///< working directory
   Stream standard_output = Stream::captured;
   Stream standard_error = Stream::captured;
-  int columns = 0;                          ///< of Stream::terminal; 0: unknown
+  int columns = 0;                          ///< width of Stream::terminal; 0: unknown
   bool empty_environment = false;           ///< no HOME, no TERM, no locale, no PATH
   std::vector<std::string> variables = {};  ///< "NAME=value", over the environment
   bool unprivileged = false;                ///< as the user nobody when the test runs as root

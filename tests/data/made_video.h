@@ -9,11 +9,11 @@
 namespace stoker::data {
 
 struct VideoRecipe {
-  const char* codec = "ffv1";  ///< of RGB without loss; "mpeg4" and "mjpeg" are lossy
+  const char* codec = "ffv1";  ///< lossless codec of RGB; "mpeg4" and "mjpeg" are lossy
   int width = 0, height = 0;
   int group = 12;               ///< frames from one that stands alone to the next
   int reordered = 0;            ///< frames between others that are stored after both
-  std::vector<int64_t> times;   ///< of the frames, in 1/100 s; empty: four apart
+  std::vector<int64_t> times;   ///< times of the frames, in 1/100 s; empty: four apart
   std::vector<int32_t> matrix;  ///< 9 numbers of the display matrix; empty: none
   bool has_sound = false, has_pictures = true;
 };

@@ -71,7 +71,7 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatm
 #ifdef FAKE_NCCL
 
 struct ncclComm {
-  std::string prefix;  ///< of its files
+  std::string prefix;  ///< prefix of its files
   int rank, size, device = 0;
   std::atomic<bool> aborted{false};
   std::vector<long> sent, received;  ///< messages to and from each

@@ -99,7 +99,7 @@ cudaError_t sticky = cudaSuccess;
 thread_local int current = 0;
 thread_local cudaError_t last = cudaSuccess;
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-thread_local Stream* origin = nullptr;  ///< of a record that this thread began
+thread_local Stream* origin = nullptr;  ///< stream of a record that this thread began
 thread_local cudaStreamCaptureMode origin_mode = cudaStreamCaptureModeRelaxed;
 
 int device_count() {

@@ -36,7 +36,7 @@ class OverheadTurns : public engine::Observer {
   engine::Observer& observers_;
   const int64_t updates_;
   std::chrono::steady_clock::time_point begin_;
-  double cpu_seconds_ = 0;  ///< of the training thread, when the turn began
+  double cpu_seconds_ = 0;  ///< CPU time of the training thread when the turn began
 };
 
 }  // namespace stoker::hooks

@@ -24,7 +24,7 @@ struct Plain {
   int64_t rows = 1, columns = 1;  ///< as a matrix; rows 1: a norm or bias
   bool decays = true, is_classifier = false;
   Numbers weight, first, second;
-  double product = 1;  ///< of NAdam's momenta
+  double product = 1;  ///< product of NAdam's momenta
 };
 
 struct Rates {

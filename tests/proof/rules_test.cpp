@@ -20,7 +20,7 @@ using torch::Tensor;
 
 struct Pass {
   const char* name;
-  std::function<Tensor(const Tensor& x)> compute;  ///< of x [n, 8, 12, 10]
+  std::function<Tensor(const Tensor& x)> compute;  ///< function of x [n, 8, 12, 10]
 };
 void PrintTo(const Pass& pass, std::ostream* out) { *out << pass.name; }
 

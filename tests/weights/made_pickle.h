@@ -32,7 +32,7 @@ struct MadeTensor {
   weights::NumberType type = weights::NumberType::f32;
   std::vector<int64_t> shape, strides;  ///< no strides: contiguous
   std::string storage;                  ///< bytes
-  std::string key = "";                 ///< of the storage; empty: by position
+  std::string key = "";                 ///< key of the storage; empty: by position
   int64_t offset = 0;
   std::string subclass = "";  ///< a tensor of this class of __main__; empty: a plain one
   bool is_sparse = false;     ///< out of the call that builds sparse ones; its parts are stand-ins

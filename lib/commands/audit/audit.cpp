@@ -237,7 +237,7 @@ class AuditNews {
 /// The audited data set, and its options.
 struct AuditPlan {
   std::optional<LoadedModel> scorer;     ///< a network of a run, whose options hold where none are given
-  std::vector<std::string> checkpoints;  ///< of that run
+  std::vector<std::string> checkpoints;  ///< checkpoints of that run
   std::optional<Settings> files;         ///< for looking at the files, when no network computes
 };
 

@@ -36,7 +36,7 @@ struct Audited {
   std::vector<data::SplitToAudit> splits;  ///< in the order of findings.splits
   data::AuditFindings findings;
   std::string run;                       ///< whose networks scored labels; empty: none
-  std::vector<std::string> checkpoints;  ///< of it that scored
+  std::vector<std::string> checkpoints;  ///< checkpoints of that run that scored labels
   std::vector<SplitSuspects> suspects;   ///< [splits]; empty: no run
   double seconds = 0;                    ///< that the audit took
 

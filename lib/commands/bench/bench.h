@@ -8,7 +8,7 @@ namespace stoker::train {
 
 struct BenchFlags {
   std::string what;   ///< loader, step, all, ablate, lr
-  int64_t seeds = 3;  ///< of lr
+  int64_t seeds = 3;  ///< number of seeds for lr
   bool json = false;
 };
 

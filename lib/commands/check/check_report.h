@@ -40,7 +40,7 @@ struct CheckFacts {
   std::string data_dir;
   std::optional<data::StorageSpeed> storage;
   std::string storage_error;                                   ///< why there is none
-  std::vector<std::pair<std::string, data::FileCheck>> files;  ///< of each split, with what its samples are called
+  std::vector<std::pair<std::string, data::FileCheck>> files;  ///< check of each split, and the name of its samples
   std::string files_error;                                     ///< why there are none; empty: none were requested
   std::optional<plan::EpochEstimate> estimate;
   int64_t num_workers = 0;           ///< what auto takes

@@ -13,7 +13,7 @@ struct EvalFlags {
   std::string split;           ///< empty: the validation split
   std::string output;          ///< folder for CSV files; empty: none
   std::string against;         ///< another run or checkpoint to compare with; empty: none
-  int64_t resamples = 2000;    ///< of the bootstrap; 0: no intervals
+  int64_t resamples = 2000;    ///< number of bootstrap resamples; 0: no intervals
   bool logits = false;
   bool json = false;
   bool calibrate = false;  ///< the checkpoint gets a temperature and thresholds

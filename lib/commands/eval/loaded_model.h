@@ -24,9 +24,9 @@ namespace stoker::train {
 /// A checkpoint with its own configuration, over which this command line's flags have been laid.
 struct LoadedModel {
   std::unique_ptr<config::Configuration> given;
-  std::optional<Settings> settings;  ///< of `given`
+  std::optional<Settings> settings;  ///< settings of `given`
   engine::SavedModel saved;
-  std::optional<config::Preprocessing> record;  ///< of how its inputs are made; older checkpoints have none
+  std::optional<config::Preprocessing> record;  ///< record of how its inputs are made; older checkpoints have none
   std::shared_ptr<const data::Source> source;   ///< what it is used on
   std::unique_ptr<engine::Task> task;
   std::shared_ptr<model::ImageModel> model;
@@ -43,7 +43,7 @@ using OpenSource = std::function<std::shared_ptr<const data::Source>(const confi
 
 struct NamedCheckpoint {
   std::string path;            ///< run directory or checkpoint
-  std::string which = "best";  ///< of a run directory: best, last
+  std::string which = "best";  ///< checkpoint of a run directory: best, last
 };
 
 /// Reads the checkpoint, which rank 0 finds, and its configuration; the settings have this rank's share of the machine.
@@ -67,7 +67,7 @@ struct EvaluationParts {
   const engine::Task& task;
   torch::Device device;
   int64_t data_bytes = 0;  ///< that opening the data took
-  int64_t most_side = 0;   ///< of images that are tried, in pixels, larger ones by their area; 0: any
+  int64_t most_side = 0;   ///< longest side of images that are tried, in pixels, larger ones by their area; 0: any
 };
 
 /// Weights, the batches that the loader holds, and the network's input; activations, too, by trying a few images, where

@@ -66,7 +66,7 @@ class Recomputation {
   void require_update(int64_t number) const;
 
   std::unique_ptr<config::Configuration> given_;
-  std::optional<Settings> settings_;  ///< of `given_`
+  std::optional<Settings> settings_;  ///< settings of `given_`
   RunSetup prepared_;
   std::optional<engine::Checkpoints> checkpoints_;  ///< only read
   std::unique_ptr<data::DeviceFeed> feed_;
@@ -75,7 +75,7 @@ class Recomputation {
   std::optional<engine::Updater> updater_;
   std::optional<engine::EpochFeed> batches_;
   engine::RunProgress at_;
-  std::vector<int64_t> rate_cuts_;  ///< of the whole run
+  std::vector<int64_t> rate_cuts_;  ///< updates of the whole run at which the rate was cut
   int64_t last_update_ = 0;
   bool is_in_epoch_ = false;
 };

@@ -28,7 +28,7 @@ struct RecordedRun {
   std::map<int64_t, UpdateDigests> digests;    ///< by update, from 1; those that a resume has not left behind
   int64_t updates = 0;                         ///< the last that anything is known of
   std::vector<RecordedReport> reports;         ///< in order
-  int64_t damaged_line = 0;  ///< of metrics.jsonl: the first before the last that is not a record; 0: none
+  int64_t damaged_line = 0;  ///< line number in metrics.jsonl: the first before the last that is not a record; 0: none
   bool failed = false;       ///< it ended by an error, as what diverges does
 
   /// The newest checkpoint of at most `most_updates` updates; "": there is none, and the run is computed from its

@@ -35,7 +35,7 @@ struct BatchRecord {
 };
 
 struct GradientRecord {
-  std::string name;  ///< of the parameter
+  std::string name;  ///< name of the parameter
   double norm = 0;   ///< L2, before clipping
 };
 
@@ -53,7 +53,7 @@ class UpdateRecorder : public engine::StepWatcher {
   /// All samples in order.
   std::vector<SampleRecord> samples() const;
   double mean_loss() const;      ///< over samples; NaN: there were none
-  double gradient_norm() const;  ///< of all parameters together
+  double gradient_norm() const;  ///< L2 norm over all parameters together
 
  private:
   const engine::Task& task_;

@@ -18,7 +18,7 @@ struct WatchedUpdate {
   double learning_rate = 0;
   double rate_before = 0;    ///< learning rate of the update before it; 0: not known
   double loss = 0;           ///< mean over its images
-  double gradient_norm = 0;  ///< of all parameters
+  double gradient_norm = 0;  ///< L2 norm over all parameters
   double loss_scale = 0;     ///< by which its loss was multiplied; 0: float16 is not used
   double next_scale = 0;     ///< the same of the update after it
   bool is_skipped = false;   ///< its float16 gradients overflowed, and it was left out
@@ -27,7 +27,7 @@ struct WatchedUpdate {
   std::string stage;           ///< the first part of the network whose output is not finite; empty: none
   std::string tensor;          ///< the first weight or buffer that is not finite after it; empty: none
   std::string checkpoint;      ///< that was saved after it and is not what was computed; empty: there is none
-  std::string changed_tensor;  ///< of `checkpoint`: the one that differs most
+  std::string changed_tensor;  ///< tensor of `checkpoint` that differs most
   double changed_by = 0;       ///< how much; infinite where a number is not finite
   /// A skipped update counts as finite: weights stay unchanged.
   bool is_finite() const;

@@ -13,7 +13,7 @@ struct PredictFlags {
   std::string which = "best";       ///< best, last
   std::string output = "-";         ///< "-": standard output
   int64_t top_k = 1;                ///< classes that are named
-  bool probabilities = false;       ///< of every class
+  bool probabilities = false;       ///< probability of every class as well
   bool logits = false;
   bool features = false;  ///< instead of predictions
   bool json = false;

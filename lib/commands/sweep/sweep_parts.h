@@ -31,8 +31,8 @@ using Recipe = std::vector<std::pair<std::string, std::string>>;
 struct SweepPart {
   size_t recipe = 0;
   int64_t unit = 0;                ///< its seed and fold, counted in order: parts of one unit are compared
-  std::string name;                ///< of its run directory
-  std::vector<std::string> words;  ///< of its command line, less the run directory
+  std::string name;                ///< name of its run directory
+  std::vector<std::string> words;  ///< words of its command line, less the run directory
   std::string options;             ///< a digest of what its result depends on
 };
 
@@ -56,7 +56,7 @@ struct PartResult {
   std::string metric;  ///< empty: it diverged
   double value = 0;
   bool lower_is_better = false;
-  double loss = std::numeric_limits<double>::infinity();  ///< of validation; infinite: not known
+  double loss = std::numeric_limits<double>::infinity();  ///< validation loss; infinite: not known
 };
 
 /// Results of a recipe over its runs.
@@ -99,7 +99,7 @@ inline constexpr char kFoldFolder[] = "/fold";
 /// All folds of a recipe taken together, each sample by the network that was not trained on it.
 struct Pooled {
   int64_t samples = 0;
-  std::vector<statistics::MetricEstimate> metrics;  ///< of all samples; of several seeds the means
+  std::vector<statistics::MetricEstimate> metrics;  ///< metrics of all samples; for several seeds the means
   std::string confusion;                            ///< CSV, of all seeds; empty: the task has no classes
 };
 /// Nothing where a part failed. Throws Error{data} for files of a part that are not what it writes.

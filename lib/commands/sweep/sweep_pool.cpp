@@ -29,14 +29,14 @@ constexpr size_t kMostInMatrix = 1000;  // as eval has it
 struct PredictedRow {
   std::string path;
   int32_t truth_class = 0;
-  std::vector<float> truth;    ///< of labels and numbers
+  std::vector<float> truth;    ///< true values of labels and numbers
   std::vector<float> outputs;  ///< raw, or numbers in the unit of the targets
 };
 
 /// One seed with all its folds.
 struct Predictions {
   config::Preprocessing record;
-  std::vector<std::string> names;  ///< of classes: of all outputs
+  std::vector<std::string> names;  ///< names of labels or targets; for classes: of all outputs
   std::vector<PredictedRow> rows;  ///< by path
 };
 

@@ -24,12 +24,12 @@ constexpr int64_t kMostMoreSeeds = 100;  // nobody runs more of them to tell two
 
 struct Row {
   size_t recipe = 0;
-  std::vector<double> values;  ///< of each unit; NaN: the run failed
+  std::vector<double> values;  ///< metric of each unit; NaN: the run failed
   RunMean mean;
   double loss = 0;  ///< sum, then mean of its runs
   int64_t failed = 0;
   RunMean to_first;          ///< the first row less this one
-  double p_value = 1;        ///< of that difference, corrected
+  double p_value = 1;        ///< p-value of that difference, corrected
   std::string better_than;   ///< ranks
   int64_t seeds_needed = 0;  ///< in all; 0: not known
 };
@@ -282,12 +282,12 @@ class TableMaker {
   }
 
   const Sweep& sweep_;
-  const std::vector<std::optional<Pooled>>& pooled_;  ///< of each recipe; empty: there are no folds
+  const std::vector<std::optional<Pooled>>& pooled_;  ///< pooled folds of each recipe; empty: there are no folds
   std::vector<Row> rows_;
   std::string metric_;
   bool lower_is_better_ = false;
   double overlap_ = 0;
-  statistics::PowerSettings power_;  ///< of differences between two rows
+  statistics::PowerSettings power_;  ///< settings for differences between two rows
   size_t comparisons_ = 0;
 };
 

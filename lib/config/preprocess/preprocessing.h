@@ -17,15 +17,15 @@ namespace stoker::config {
 
 struct Preprocessing {
   TaskKind task = TaskKind::multiclass;
-  std::vector<std::string> names;  ///< of classes, labels or targets, in the order of the network's outputs
+  std::vector<std::string> names;  ///< names of classes, labels or targets, in the order of the network's outputs
   int64_t num_classes = 0;         ///< or labels or targets; there may be more than names
 
   // One sample as the network sees it: [channels, height, width], or [frames, channels, height, width].
-  int64_t frames = 0;  ///< of a clip; 0: a single image
+  int64_t frames = 0;  ///< frames of a clip; 0: a single image
   int64_t views = 1;   ///< 2: of each frame one in high and one in low quality; the network sees 2 * channels
   int64_t height = 0, width = 0, channels = 0;
   bool taken_as_is = false;       ///< samples of the data set have this shape already: neither resized nor cropped
-  std::string element = "uint8";  ///< of a sample's numbers: uint8, float16 or float32
+  std::string element = "uint8";  ///< type of a sample's numbers: uint8, float16 or float32
   FrameSampling frame_sampling = FrameSampling::uniform;
   int64_t frame_stride = 1;
 
@@ -34,7 +34,7 @@ struct Preprocessing {
   Interpolation interpolation = Interpolation::bilinear;
   double crop_pct = 1;  ///< share of the resized short side that the centre crop keeps
 
-  std::vector<double> input_range;    ///< of images with more than 8 bits: the numbers of black and white; empty: all
+  std::vector<double> input_range;    ///< black and white level of images with more than 8 bits; empty: the whole range
   std::optional<SoundOptions> sound;  ///< samples are made of sounds
   std::vector<double> mean, std;      ///< per channel; of bytes divided by 255, of floats as they are
 

@@ -13,12 +13,12 @@ namespace stoker::config {
 /// The meaning of a registered name.
 struct FlagTarget {
   std::string option;          ///< row, alias or shorthand; empty for a flag of the command itself
-  const Flag* flag = nullptr;  ///< of the command, or of all commands
-  bool is_own = false;         ///< of the command
+  const Flag* flag = nullptr;  ///< flag of the command or of all commands; null: an option
+  bool is_own = false;         ///< true for a flag of the command, false for one of all commands
   bool is_switch = false;
   bool negated = false;  ///< `--no-x`
   std::string written;
-  std::vector<std::string> words;  ///< of a switch, its values besides true and false
+  std::vector<std::string> words;  ///< values of a switch besides true and false
 
   /// Behind a switch these words are its value: `--amp auto`. Others are words of their own.
   bool has_value(const std::string& word) const;

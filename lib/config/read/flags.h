@@ -12,7 +12,7 @@ namespace stoker::config {
 
 /// One option as the user wrote it.
 struct FlagValue {
-  std::string name;  ///< of a row or a shorthand, or an alias
+  std::string name;  ///< name of a row or a shorthand, or an alias
   std::string text;
   std::string written;  ///< "--no-pin-mem"
 };

@@ -76,7 +76,7 @@ class Draft {
 
   Options options_;
   Table table_{options_};
-  std::vector<bool> was_automatic_;  ///< of each row, before anything was chosen
+  std::vector<bool> was_automatic_;  ///< for each row, whether it was automatic before anything was chosen
   bool assumes_ = false;
   std::map<const Row*, Why> chosen_, assumed_;
 };

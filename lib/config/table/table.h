@@ -23,7 +23,7 @@ struct Origin {
 /// One option. Values travel as text and are parsed strictly by the row.
 struct Row {
   const void* field = nullptr;           ///< that the row is bound to
-  std::vector<const void*> more_fields;  ///< of an option of several values
+  std::vector<const void*> more_fields;  ///< further fields of an option of several values
   std::string name;                      ///< canonical kebab-case long name, without dashes
   std::string group;                     ///< also the YAML group
   std::vector<std::string> aliases;      ///< long names accepted besides; one-letter aliases are short flags
@@ -47,7 +47,7 @@ struct Row {
   bool in_eval = false, in_predict = false, in_pack = false;  ///< these commands take it too, besides training
   std::function<bool()> is_used;    ///< false: other options leave it without effect; empty: always used
   std::string value_in_older_runs;  ///< what runs did whose checkpoints do not have it; empty: they cannot be compared
-  bool per_process = false;         ///< of this process or machine: eval and predict do not take it from the run
+  bool per_process = false;         ///< local to this process or machine: eval and predict do not take it from the run
 
   /// Parses and stores; returns "" or what is wrong with the text, in words with the accepted range.
   std::function<std::string(const std::string& text)> assign;

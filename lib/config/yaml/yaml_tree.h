@@ -18,10 +18,10 @@ struct YamlNode {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
   int line = 0;                 ///< from 1
-  std::string text;             ///< of a scalar, as written
-  bool quoted = false;          ///< of a scalar
+  std::string text;             ///< text of a scalar, as written
+  bool quoted = false;          ///< true for a scalar in quotes
   bool refused = false;         ///< an alias: already reported
-  std::vector<YamlNode> items;  ///< of a list: its items; of a map: key, value, key, value, ... duplicates included
+  std::vector<YamlNode> items;  ///< items of a list; for a map: key, value, key, value, ... duplicates included
 };
 
 /// Longest configuration text, in bytes.

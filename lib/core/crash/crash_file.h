@@ -8,7 +8,7 @@ namespace stoker::core {
 
 struct CrashFile {
   std::string path, temporary;  ///< what is replaced, and by the rename of what
-  std::string begin;            ///< of its content; the rest is added by the crash
+  std::string begin;            ///< start of its content; the rest is added by the crash
 };
 
 /// From now on a crash replaces `path` by a file that begins with `begin`. Instead of what was prepared before.

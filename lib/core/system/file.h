@@ -113,7 +113,7 @@ class LineReader {
   std::unique_ptr<File> file_;
   std::vector<char> block_;
   size_t at_ = 0, filled_ = 0;  ///< in block_
-  int64_t number_ = 0;          ///< of the line that is read, from 1
+  int64_t number_ = 0;          ///< number of the line that is read, from 1
 };
 
 }  // namespace stoker::core

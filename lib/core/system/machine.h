@@ -41,7 +41,7 @@ struct MachineFacts {
   std::vector<AcceleratorFacts> accelerators;
   std::string accelerator_failure{};  ///< as in Accelerators
   std::string accelerator_absence{};  ///< as in Accelerators
-  int local_rank = 0;                 ///< of this process among the ranks of its run on this machine
+  int local_rank = 0;                 ///< rank of this process among those of its run on this machine
   int local_ranks = 0;                ///< how many these are; 0: it is not one of several
 };
 
@@ -69,7 +69,7 @@ std::optional<int64_t> read_allocated_bytes();
 /// Memory that cannot be given back, and what it may become before the kernel kills.
 struct MemoryUse {
   int64_t used_bytes =
-      0;  ///< of the cgroup, less file pages that can be dropped; of the machine without a cgroup limit
+      0;  ///< memory use of the cgroup, less file pages that can be dropped; of the machine without a cgroup limit
   int64_t limit_bytes = 0;  ///< the tightest cgroup limit, else the machine's memory
 };
 std::optional<MemoryUse> read_memory_use();

@@ -27,7 +27,7 @@ class WorkerPool {
   std::exception_ptr wait();
 
  private:
-  std::mutex mutex_;  ///< of failure_
+  std::mutex mutex_;  ///< guards failure_
   std::exception_ptr failure_;
   std::vector<std::thread> threads_;
 };

@@ -298,7 +298,7 @@ class TableReader {
 
   const std::string key_;
   CsvTable table_;
-  std::vector<size_t> places_;  ///< of the cells under the header that stands above them
+  std::vector<size_t> places_;  ///< table columns of the cells under the header that stands above them
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ struct CsvTable {
     int64_t line = 0;                ///< where it begins, counted from 1
     std::vector<std::string> cells;  ///< as many as columns, empty where its header lacks one
   };
-  std::vector<std::string> columns;   ///< of all headers, in the order in which they came
+  std::vector<std::string> columns;   ///< columns of all headers, in the order in which they came
   std::vector<Row> rows;              ///< without headers
   std::vector<std::string> left_out;  ///< "path:line: cause" for each row that cannot be read
 

@@ -92,7 +92,7 @@ class Builder {
   const std::string& what_;
   size_t max_depth_;
   Json root_;
-  std::string key_;  ///< of the value that comes next
+  std::string key_;  ///< key of the value that comes next
   std::vector<Open> open_;
 };
 

@@ -29,7 +29,7 @@ PickleValue make_storage(const PickleTree& tree, ValueIndex id, const PicklePlac
 struct KnownGlobal {
   std::string_view module, name;
   GlobalRole role = GlobalRole::size;
-  NumberType type = NumberType::f32;  ///< of storage_type and number_type
+  NumberType type = NumberType::f32;  ///< number type of storage_type and number_type
 };
 
 /// nullptr: a state dict does not need it.

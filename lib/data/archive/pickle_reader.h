@@ -51,12 +51,12 @@ enum class GlobalRole : uint8_t {
 
 struct PickleValue {
   ValueKind kind = ValueKind::none;
-  GlobalRole role = GlobalRole::size;        ///< of a global
-  NumberType number_type = NumberType::f32;  ///< of a storage type or a storage
+  GlobalRole role = GlobalRole::size;        ///< role of a global
+  NumberType number_type = NumberType::f32;  ///< number type of a storage type or a storage
   int64_t integer = 0;    ///< also booleans, the numbers in a storage, PickleTree::tensors' and opaque_names' index
   std::string_view text;  ///< text, bytes, the key of a storage: borrows the pickle
-  std::vector<ValueIndex> items;  ///< of tuples and lists; of dictionaries: key, value, key, value, ...;
-                                  ///< of what is opaque: the arguments it was called with, then its state
+  std::vector<ValueIndex> items;  ///< elements of tuples and lists; for dictionaries: key, value, key, value, ...;
+                                  ///< for what is opaque: the arguments it was called with, then its state
 };
 
 struct PickledTensor {

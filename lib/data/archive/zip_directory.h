@@ -13,7 +13,7 @@ namespace stoker::data {
 
 struct ZipMember {
   std::string name;
-  uint64_t begin = 0;         ///< of its bytes, behind the local header
+  uint64_t begin = 0;         ///< position of its bytes, behind the local header
   uint64_t stored_bytes = 0;  ///< all inside the file
   uint64_t bytes = 0;         ///< once inflated; at most 1032 times as many, which is the most that deflate can
   bool deflated = false;

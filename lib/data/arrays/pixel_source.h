@@ -13,7 +13,7 @@ namespace stoker::data {
 
 struct HeldPixels {
   std::string kind;  ///< "idx": part of the fingerprint
-  std::string path;  ///< of the file; its samples are called path#0, path#1, ...
+  std::string path;  ///< path of the file; its samples are called path#0, path#1, ...
   int height = 0, width = 0, channels = 1;
   std::vector<uint8_t> pixels;  ///< [samples, height, width, channels]
   std::vector<int32_t> labels;  ///< [samples]

@@ -30,13 +30,13 @@ namespace {
 enum class SampleKind : uint8_t { gray, rgb, rgba, float16, float32 };
 
 struct SampleFacts {
-  uint64_t digest = 0;  ///< of pixels and size; equal for equal pictures, however they are stored
+  uint64_t digest = 0;  ///< hash of pixels and size; equal for equal pictures, however they are stored
   int32_t width = 0, height = 0;
   SampleKind kind = SampleKind::rgb;
-  uint8_t bits = 8;  ///< of a sample of a picture, as stored
+  uint8_t bits = 8;  ///< bits per sample of a picture, as stored
   bool readable = false;
   bool one_value = false;    ///< every pixel has the same colour, or every number the same value
-  bool not_finite = false;   ///< of floats: some are not numbers
+  bool not_finite = false;   ///< some floats are not finite numbers
   bool gray_as_rgb = false;  ///< three channels that are the same everywhere
 };
 
@@ -295,7 +295,7 @@ class Scan {
   const AuditProgress& on_progress_;
   std::vector<SampleFacts> facts_;  ///< [samples]; each written by one thread
   std::vector<Picture> pictures_;   ///< the same
-  std::mutex mutex_;                ///< of bad_ and done_
+  std::mutex mutex_;                ///< guards bad_ and done_
   std::vector<CorruptSample> bad_;
   int64_t done_ = 0;
 };

@@ -320,7 +320,7 @@ class Search {
   const PictureHasher hasher_;
   UsualCoefficients usual_;
   std::vector<int64_t> compared_;  ///< pictures that have something to compare
-  std::vector<uint64_t> hashes_;   ///< of these
+  std::vector<uint64_t> hashes_;   ///< hashes of their windows
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ struct Picture {
 
 struct NearPair {
   int64_t a = 0, b = 0;  ///< indices of pictures, a < b
-  float agreement = 0;   ///< of their details, once they are aligned: 0.9 to 1
+  float agreement = 0;   ///< agreement of their details, once they are aligned: 0.9 to 1
 };
 
 /// For each picture a few candidates are found by hashes of its windows (picture_hash.h) and then

@@ -69,7 +69,7 @@ struct SeenShape {
 struct SeenFiles {
   std::vector<SeenShape> shapes;
   int64_t others = 0;   ///< TIFF files that hold pictures, or nothing recognizable
-  std::string problem;  ///< of the first file of bands that is not read
+  std::string problem;  ///< cause of the first file of bands that is not read
 };
 
 SeenFiles look_at(const Source& files) {

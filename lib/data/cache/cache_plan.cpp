@@ -18,7 +18,7 @@ namespace stoker::data {
 
 /// How to look at headers.
 struct HeaderScan {
-  int channels = 3;  ///< of the decoded pixels
+  int channels = 3;  ///< channels of the decoded pixels
   DecodeLimits limits;
   int threads = 1;
 };

@@ -18,8 +18,8 @@ namespace stoker::data {
 /// Settings of a cache.
 struct CacheSettings {
   std::optional<config::CacheTier> tier;  ///< nothing: the fastest that holds every sample within the budget
-  int64_t budget_bytes = 0;               ///< of the cache with its bookkeeping
-  int channels = 3;                       ///< of the decoded pixels: those of the run
+  int64_t budget_bytes = 0;               ///< size limit of the cache with its bookkeeping
+  int channels = 3;                       ///< channels of the decoded pixels: those of the run
   DecodeLimits limits;
   int scan_threads = 1;  ///< that look at headers
 };

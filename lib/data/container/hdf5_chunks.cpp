@@ -189,7 +189,7 @@ namespace {
 constexpr uint64_t kObjectHeadBytes = 16, kMessageHead = 8, kNodeHead = 24, kAddressBytes = 8;
 constexpr uint16_t kLayoutMessage = 0x0008, kContinuation = 0x0010;
 constexpr uint8_t kChunkedLayout = 2, kChunkNode = 1;
-constexpr uint64_t kMaxBlocks = 64, kMaxBlockBytes = 1 << 20;  ///< of an object header
+constexpr uint64_t kMaxBlocks = 64, kMaxBlockBytes = 1 << 20;  ///< limits on an object header
 
 class ChunkTree {
  public:

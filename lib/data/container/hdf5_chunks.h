@@ -24,7 +24,7 @@ using ChunkFound = std::function<void(const std::vector<uint64_t>& begin, const 
 /// The inputs of the search.
 struct ChunkedDataSet {
   hid_t file = -1, data_set = -1;
-  const ByteReader& bytes;   ///< of the file
+  const ByteReader& bytes;   ///< reader of the file
   std::string name;          ///< "FILE: data set NAME", for messages
   size_t rank = 0;           ///< at most kMaxRank
   uint64_t most_chunks = 0;  ///< more than these make a damaged list

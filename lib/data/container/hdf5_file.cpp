@@ -14,9 +14,9 @@ namespace stoker::data {
 namespace {
 
 constexpr size_t kMaxLines = 40;
-constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 30;  ///< of memory, for each worker
+constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 30;  ///< limit on a chunk's memory, for each worker
 constexpr int64_t kMaxLabelNumbers = int64_t{1} << 27;  ///< 1 GiB as they are read
-constexpr int64_t kMaxColumns = 4096;                   ///< of labels, as in CSV files
+constexpr int64_t kMaxColumns = 4096;                   ///< limit on columns of labels, as in CSV files
 
 herr_t refuse_external_link(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) { return -1; }
 

@@ -18,7 +18,7 @@ struct LabelArray {
   std::string name;
   std::vector<int64_t> dims;   ///< [samples] or [samples, columns]; sides of 1 at the end are left out
   std::string type;            ///< "int64", "float32": for messages
-  bool is_whole = false;       ///< of an integer type, or of bools
+  bool is_whole = false;       ///< true for an integer type, or for bools
   std::vector<double> values;  ///< row-major
   int64_t columns() const { return dims.size() > 1 ? dims[1] : 1; }
 };

@@ -152,7 +152,7 @@ bool read_numbers(mat_t* file, matvar_t* variable, size_t count, std::vector<dou
 struct MatFile::Impl {
   std::unique_ptr<mat_t, int (*)(mat_t*)> file{nullptr, Mat_Close};
   std::string bytes;
-  std::vector<std::string_view> elements;  ///< of bytes
+  std::vector<std::string_view> elements;  ///< elements of the file, inside bytes
 };
 
 MatFile::MatFile() : impl_(std::make_unique<Impl>()) {}

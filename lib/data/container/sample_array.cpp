@@ -114,7 +114,7 @@ void ChunkCache::count(Partition& partition, uint64_t id, const Slot& slot) {
 namespace {
 
 constexpr int64_t kCacheBytes = 256 << 20;
-constexpr int64_t kMaxBytes = 1 << 30;  ///< of a sample, and of a chunk
+constexpr int64_t kMaxBytes = 1 << 30;  ///< size limit of a sample, and of a chunk
 constexpr char kRepackHint[] = "write the data set again, or get the file again";
 
 /// The product of all numbers from `first` on; kMaxBytes + 1 when it is larger than that.

@@ -36,10 +36,10 @@ struct NumberArray {
   std::string name;           ///< in the file, such as "train/x"
   std::vector<int64_t> dims;  ///< each at least 1
   Element element = Element::uint8;
-  uint64_t offset = 0;               ///< of the first number, where there are no chunks
+  uint64_t offset = 0;               ///< position of the first number, where there are no chunks
   std::vector<int64_t> chunk;        ///< sides of a chunk, as many as dims; empty: all in one piece
   std::vector<ChunkFilter> filters;  ///< in the order in which they were applied
-  std::vector<ChunkPlace> places;    ///< of all chunks, row-major over the grid of chunks
+  std::vector<ChunkPlace> places;    ///< places of all chunks, row-major over the grid of chunks
 
   /// Chunks along dimension `i`; the last may reach beyond the data.
   int64_t grid(size_t i) const { return (dims[i] - 1) / chunk[i] + 1; }
@@ -151,8 +151,8 @@ class SampleArray {
   int64_t element_ = 1;  ///< bytes
   int64_t sample_bytes_ = 0, part_bytes_ = 0, chunk_bytes_ = 0;
   bool is_large_ = false;              ///< its chunks are decoded and used one at a time in this process
-  std::shared_ptr<ChunkCache> cache_;  ///< of filtered chunks with several samples; large ones share one
-  uint64_t first_id_ = 0;              ///< of this array's chunks in the cache
+  std::shared_ptr<ChunkCache> cache_;  ///< cache of filtered chunks with several samples; large ones share one
+  uint64_t first_id_ = 0;              ///< id of this array's first chunk in the cache
 };
 
 }  // namespace stoker::data

@@ -53,8 +53,8 @@ std::string tar_header_text(const std::string& name, uint64_t size);
 
 struct TarEntry {
   std::string name;        ///< never empty; any bytes but NUL
-  uint64_t header_at = 0;  ///< of the block right before the content
-  uint64_t offset = 0;     ///< of the content, a multiple of 512; offset + size lies inside the archive
+  uint64_t header_at = 0;  ///< position of the block right before the content
+  uint64_t offset = 0;     ///< position of the content, a multiple of 512; offset + size lies inside the archive
   uint64_t size = 0;       ///< bytes
 };
 
@@ -79,7 +79,7 @@ class TarReader {
   void take_extension(const TarHeader& header, Extensions& extensions);
 
   const ByteReader& archive_;
-  uint64_t at_ = 0;  ///< of the next header
+  uint64_t at_ = 0;  ///< position of the next header
   int64_t passed_over_ = 0;
   uint64_t window_at_ = 0;
   std::vector<uint8_t> window_;

@@ -316,7 +316,7 @@ class VideoScan : public ClassFolderScan {
   const config::DataOptions options_;
   VideoList videos_;  ///< folders of frames
   VideoFiles files_;
-  std::vector<std::string> loose_images_, all_loose_images_;  ///< of the class at hand, of those before
+  std::vector<std::string> loose_images_, all_loose_images_;  ///< images of the class at hand, of those before
 };
 
 class ClipLayout : public ClassFolders {

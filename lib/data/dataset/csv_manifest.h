@@ -81,10 +81,10 @@ class CsvManifest {
   std::string hint_, remark_;
   std::vector<std::string> header_, fields_;
   std::deque<Row> ahead_;  ///< rows that were read before their turn
-  int64_t line_ = 1;       ///< of the row at hand
+  int64_t line_ = 1;       ///< line number of the row at hand
   bool has_header_ = true;
   size_t path_column_ = 0;
-  size_t begin_column_ = 0, end_column_ = 0;  ///< of seconds; as many as the header has: there is none
+  size_t begin_column_ = 0, end_column_ = 0;  ///< columns of start and end, seconds; the header's size: there is none
 };
 
 // A list of images with a class each: which column has the class, and how its values are read.

@@ -94,7 +94,7 @@ class ListedFiles {
   std::string key_of(std::string_view path, const SoundPart& part) const;
 
   const FileList& files_;
-  const std::string folder_;                     ///< of the list, as absolute paths begin with it
+  const std::string folder_;                     ///< folder of the list, as absolute paths begin with it
   std::unordered_map<uint64_t, int64_t> first_;  ///< hash of a key -> its first entry
 };
 

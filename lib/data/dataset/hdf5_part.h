@@ -27,7 +27,7 @@ struct Hdf5Part {
   std::shared_ptr<const StagedFiles> staged;  ///< the copies that are read; null where there are none
   std::shared_ptr<const SampleArray> array;
   LabelArray labels;
-  SampleShape shape;            ///< of a sample, as the network gets it
+  SampleShape shape;            ///< shape of a sample, as the network gets it
   bool channels_first = false;  ///< as stored
   std::vector<std::string> notes;
 

@@ -133,7 +133,7 @@ class Hdf5Source : public LeafSource, private StoredSamples {
   }
 
   const Hdf5Samples samples_;
-  std::vector<int64_t> ends_;  ///< of the samples of each file
+  std::vector<int64_t> ends_;  ///< end of the samples of each file
 };
 
 }  // namespace

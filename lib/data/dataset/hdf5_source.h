@@ -22,7 +22,7 @@ struct Hdf5SampleFile {
 /// The parts of a source.
 struct Hdf5Samples {
   std::vector<Hdf5SampleFile> files;  ///< the samples of one behind those of the other
-  SampleShape shape;                  ///< of a sample, as the network gets it
+  SampleShape shape;                  ///< shape of a sample, as the network gets it
   std::vector<int32_t> labels;        ///< [samples] or none
   std::vector<float> targets;         ///< [samples, target names] or none
 };

@@ -50,8 +50,8 @@ class VideoList {
   std::vector<VideoFrame> paired(const VideoFrames& video) const;
 
   const config::DataOptions options_;
-  int64_t views_ = 0;         ///< of every video; 0: there is none yet
-  std::string first_folder_;  ///< of the first
+  int64_t views_ = 0;         ///< views of every video; 0: there is none yet
+  std::string first_folder_;  ///< folder of the first video
   FileList files_;
   std::vector<int64_t> ends_;
   std::vector<std::string> short_videos_;

@@ -18,7 +18,7 @@ class ResidentPixels {
     torch::Device device = torch::kCPU;
     DecodeLimits limits;
     int64_t threads = 1;       ///< that read and decode
-    int64_t budget_bytes = 0;  ///< of the device
+    int64_t budget_bytes = 0;  ///< memory limit on the device
   };
   struct Loaded;
 

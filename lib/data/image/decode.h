@@ -17,7 +17,7 @@ struct ImageHeader {
   int width = 0, height = 0;
   int channels = 0;     ///< as stored: 1, 3 or 4
   int orientation = 1;  ///< EXIF 1..8
-  int bits = 8;         ///< of a sample as stored; less than 8 count as 8
+  int bits = 8;         ///< bits per sample as stored; less than 8 count as 8
 };
 
 /// Returns "" or why the bytes are not an image that we read.

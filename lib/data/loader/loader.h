@@ -29,7 +29,7 @@ struct StoredImages {
 /// A row of a batch instead of pixels; the window has the size of the plan's shape.
 struct SampleRecipe {
   int32_t sample = 0;
-  int32_t top = 0, left = 0;  ///< of the window in the stored image, its border included
+  int32_t top = 0, left = 0;  ///< position of the window in the stored image, its border included
   int32_t flip = 0;           ///< 1: mirrored
 };
 
@@ -113,7 +113,7 @@ class Loader {
   ~Loader();
   Loader& operator=(Loader&&) = delete;  // not copied, not moved
 
-  int64_t batches_per_epoch() const;             ///< of all, whatever this loader's own are
+  int64_t batches_per_epoch() const;             ///< number of all batches, whatever this loader's own are
   int64_t images_per_epoch() const;              ///< all, less a dropped last batch
   int64_t images_in_batch(int64_t batch) const;  ///< planned: full, or the short last one
 

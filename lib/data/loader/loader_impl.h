@@ -29,7 +29,7 @@ namespace stoker::data {
 /// A row that holds no image: either the image is bad, or something broke that no batch can be made without.
 struct RowError {
   int64_t row = 0;
-  std::string reason;                ///< of a bad image
+  std::string reason;                ///< why an image is bad
   std::optional<core::Error> error;  ///< anything else
 };
 
@@ -159,7 +159,7 @@ struct Loader::Impl {
   std::atomic<int64_t> next_row_index{0};
   std::atomic<int64_t> batches_handed_over{0}, batches_released{0};  ///< written by the consumer
   int64_t last_awaited_batch = -1;         ///< index that next() has waited for; of the consumer
-  std::optional<SampleReader> own_reader;  ///< of the calling thread when there are no workers
+  std::optional<SampleReader> own_reader;  ///< reader of the calling thread when there are no workers
 
   std::atomic<int64_t> images_out{0}, bad_out{0}, consumer_wait_ns{0}, read_ns{0}, decode_ns{0}, resize_ns{0},
       augment_ns{0}, write_ns{0}, idle_ns{0}, requested{0}, ready_when_requested{0}, empty_when_requested{0};

@@ -22,7 +22,7 @@ struct LoaderStats {
   double resize_seconds = 0;         ///< written to where the batch lives as part of it
   double write_seconds = 0;          ///< pixels that keep their size, copied to where the batch lives
   double worker_idle_seconds = 0;    ///< workers waited for a free buffer
-  double worker_cpu_seconds = 0;     ///< of all worker threads, as the kernel counts
+  double worker_cpu_seconds = 0;     ///< CPU time of all worker threads, as the kernel counts
   int64_t batches_ready = 0;         ///< now: decoded and waiting
   int64_t batches_requested = 0;     ///< by the consumer
   int64_t ready_when_requested = 0;  ///< sum over those: decoded and waiting at that moment

@@ -72,11 +72,11 @@ class SampleReader {
   const DecodeLimits limits_;
   const uint64_t seed_;
   const std::optional<StoredImages> stored_;
-  std::vector<int64_t> frames_;  ///< of the sample at hand, in one view
-  std::vector<Drawn> drawn_;     ///< of each of them in the first view; empty where there is only one
-  Drawn* partner_ = nullptr;     ///< of the image at hand; null: there is only one view
+  std::vector<int64_t> frames_;  ///< frames of the sample at hand, in one view
+  std::vector<Drawn> drawn_;     ///< draws of each of them in the first view; empty where there is only one
+  Drawn* partner_ = nullptr;     ///< draws of the image at hand in the first view; null: there is only one view
   bool follows_partner_ = false;
-  CropView view_;  ///< of the image at hand
+  CropView view_;  ///< crop of the image at hand
   std::vector<uint8_t> encoded_;
   ImageBuffer image_;
   ScratchBytes band_;               ///< rows that are decoded and not yet resized

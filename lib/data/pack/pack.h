@@ -41,7 +41,7 @@ struct PackReport {
   bool was_complete = false;  ///< there was nothing to do
   int64_t images = 0, bad_images = 0, shards = 0;
   int64_t kept_shards = 0;  ///< found finished and verified by their digest
-  uint64_t bytes = 0;       ///< of all archives
+  uint64_t bytes = 0;       ///< total size of all archives
 };
 
 /// Locks the folder, keeps what an interrupted pack of the same data has finished, writes the rest.

@@ -35,7 +35,7 @@ PackedSplit pack_split(const SplitToPack& split, PackJob& job);
 /// One sample as it stands in an archive: the members of the image and of its label with their padding.
 struct ShardMembers {
   std::string bytes;
-  uint64_t image_at = 0;    ///< of the image's content in `bytes`
+  uint64_t image_at = 0;    ///< position of the image's content in `bytes`
   uint32_t image_size = 0;  ///< bytes
   int32_t label = 0;
   std::string name;  ///< relative name of the sample
@@ -54,7 +54,7 @@ class ShardWriter {
   explicit ShardWriter(std::string path);
 
   void add(const ShardMembers& members);
-  uint64_t bytes() const { return at_; }  ///< of members so far
+  uint64_t bytes() const { return at_; }  ///< size of all members so far
   int64_t images() const { return static_cast<int64_t>(index_.entries.size()); }
   /// Closes the archive, gives it its name, and writes its index, which is the mark that the shard is whole.
   /// Returns the bytes of the archive.

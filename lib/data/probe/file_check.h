@@ -18,9 +18,9 @@ struct FileCheckSettings {
 };
 
 struct FileCheck {
-  int64_t samples = 0;                 ///< of the source
-  int64_t looked_at = 0;               ///< of them read and decoded
-  int64_t bad = 0;                     ///< of those, and of files without a byte, which are known without reading
+  int64_t samples = 0;                 ///< number of samples of the source
+  int64_t looked_at = 0;               ///< number of samples that were read and decoded
+  int64_t bad = 0;                     ///< bad ones of those, and files without a byte, which are known without reading
   std::vector<std::string> first_bad;  ///< "path: reason", in the order of samples; at most kShownBad
 };
 

@@ -11,9 +11,9 @@ namespace stoker::data {
 
 struct StorageSpeed {
   int64_t files_seen = 0;              ///< below the folder, at most kMaxFilesSeen
-  int64_t files_read = 0;              ///< of them measured
+  int64_t files_read = 0;              ///< number of them that were measured
   int64_t bytes_read = 0;              ///< at most 8 MiB of each
-  double cached_share = 0;             ///< of those bytes that were in the page cache before, 0 to 1
+  double cached_share = 0;             ///< share of those bytes that was in the page cache before, 0 to 1
   bool dropped = false;                ///< the kernel let go of them, so that the first reading came from storage
   double open_seconds = 0;             ///< median until the first 4 KiB are there; first reading
   double slow_open_seconds = 0;        ///< 95th percentile
@@ -26,7 +26,7 @@ inline constexpr int64_t kMaxFilesSeen = 20'000;
 /// One file that was read twice.
 struct FileReading {
   int64_t bytes = 0;
-  int64_t cached_bytes = 0;        ///< of them in the page cache before
+  int64_t cached_bytes = 0;        ///< bytes that were in the page cache before
   int64_t still_cached_bytes = 0;  ///< after the kernel was requested to drop them
   double open_seconds = 0;         ///< first reading: until the first 4 KiB are there
   double first_seconds = 0;        ///< first reading, in all

@@ -17,8 +17,8 @@ namespace stoker::data {
 
 struct WorkerProbeSettings {
   int64_t max_workers = 1;  ///< threads: no more are tried
-  double seconds = 1.2;     ///< of measuring, in all
-  uint64_t seed = 0;        ///< of the crops
+  double seconds = 1.2;     ///< duration of the measurement, in all
+  uint64_t seed = 0;        ///< seed of the crops
   DecodeLimits limits;
   const core::Clock* clock = &core::machine_clock();  ///< outlives the measuring
 };

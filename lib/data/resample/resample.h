@@ -95,7 +95,7 @@ class RowResampler {
   int64_t stride_ = 0;   ///< bytes; of a row that was narrowed
   int capacity_ = 0;     ///< such rows
   int held_from_ = 0;    ///< the source row that lies first among them
-  int next_row_ = 0;     ///< of the source
+  int next_row_ = 0;     ///< next row of the source
   int next_output_ = 0;  ///< row
 };
 
@@ -129,7 +129,7 @@ class ResizedRows : public RowSink {
   const int left_, top_;  ///< pixels of the image
   ScratchBytes& band_;
   RowResampler resampler_;
-  int64_t row_bytes_ = 0, offset_ = 0;  ///< of a decoded row; from its beginning to the part
+  int64_t row_bytes_ = 0, offset_ = 0;  ///< size of a decoded row; bytes from its beginning to the part
   int rows_to_skip_ = 0;                ///< above the part; what cannot be cut is decoded as a whole
   int rows_in_band_ = 0;
   int64_t resize_nanoseconds_ = 0;

@@ -16,7 +16,7 @@ struct PackedSplit {
   std::string identity;   ///< digest of what was packed and how
   bool complete = false;  ///< false: packing was interrupted, or is under way
   int64_t shards = 0, images = 0, bad_images = 0;
-  uint64_t bytes = 0;  ///< of all archives
+  uint64_t bytes = 0;  ///< total size of all archives
 };
 
 using PackManifest = std::map<std::string, PackedSplit>;  ///< by split

@@ -12,10 +12,10 @@ namespace stoker::data {
 
 /// One image of a shard: 24 bytes in memory and on disk.
 struct ShardEntry {
-  uint64_t offset;    ///< of the image's first byte in the archive; a multiple of 512, its header lies before
+  uint64_t offset;    ///< position of the image's first byte in the archive; a multiple of 512, its header lies before
   uint32_t size;      ///< bytes
   int32_t label;      ///< >= 0; -1: none
-  uint64_t name_end;  ///< of its name in ShardIndex::names; it begins where the one before ends
+  uint64_t name_end;  ///< end of its name in ShardIndex::names; it begins where the one before ends
 };
 static_assert(sizeof(ShardEntry) == 24, "an entry must stay small: there are millions");
 

@@ -25,9 +25,9 @@ std::string part_text(const SoundPart& part);
 /// Where a sound lies.
 struct SoundPlace {
   std::string path, copy;  ///< the copy is read where it can be; empty: there is none
-  FileStamp stamp;         ///< of the file
+  FileStamp stamp;         ///< size and modification time of the file
   SoundPart part = {};
-  uint64_t first_byte = 0;             ///< of the sound in the file
+  uint64_t first_byte = 0;             ///< position of the sound in the file
   std::optional<uint64_t> bytes = {};  ///< nothing: all of the file
   std::string problem = "";            ///< why there is no sound; empty: there is one
 };

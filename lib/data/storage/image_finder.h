@@ -27,7 +27,7 @@ class ImageFinder {
   struct Rule {
     size_t dropped = 0;
     std::string folder, suffix;
-    size_t digits = 0;  ///< of a number, to which zeros fill it up: spreadsheets take them away; 0: as it is
+    size_t digits = 0;  ///< length to which zeros fill a number up: spreadsheets take them away; 0: as it is
   };
   std::string apply(const Rule& rule, const std::string& name) const;
   bool try_rule(const Rule& rule, const std::string& name, std::string& path, FileStamp& stamp) const;

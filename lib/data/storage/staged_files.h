@@ -50,7 +50,7 @@ class StagedFiles {
   static std::shared_ptr<const StagedFiles> open(const std::string& path);
 
   const std::string path_;
-  const int fd_;  ///< of the folder; carries the lock
+  const int fd_;  ///< file descriptor of the folder; carries the lock
 };
 
 }  // namespace stoker::data

@@ -80,10 +80,10 @@ struct AugmentPlan {
   double blur_sigma_min = 0, blur_sigma_max = 0;        ///< pixels
   double noise_sigma = 0;                               ///< share of the full range; 0: off
   double noise_probability = 1;
-  std::shared_ptr<const NoiseTable> noise;                ///< of noise_sigma
+  std::shared_ptr<const NoiseTable> noise;                ///< noise of standard deviation noise_sigma
   double erasing = 0;                                     ///< probability
   std::array<uint8_t, 3> erased_value{};                  ///< per channel: the mean pixel, 0 after normalisation
-  Interpolation interpolation = Interpolation::bilinear;  ///< of turns by angles, shears and translations
+  Interpolation interpolation = Interpolation::bilinear;  ///< method of turns by angles, shears and translations
 
   bool is_active() const;
 };
@@ -103,7 +103,7 @@ struct SampleKey {
 /// Scratch of one worker; capacity only grows.
 struct AugmentScratch {
   std::vector<uint8_t> copy, original;
-  std::vector<int32_t> mixed;  ///< of AugMix, in units of 2^-16
+  std::vector<int32_t> mixed;  ///< sum of AugMix, in units of 2^-16
   BlurScratch blur;
 };
 

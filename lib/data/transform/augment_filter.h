@@ -17,10 +17,10 @@ void adjust_sharpness(const PixelImage& image, double factor, std::vector<uint8_
 
 /// Scratch of blurring; capacity only grows.
 struct BlurScratch {
-  std::vector<uint32_t> weights;      ///< of the centre and of each distance from it
+  std::vector<uint32_t> weights;      ///< weights of the centre and of each distance from it
   std::vector<uint8_t> padded;        ///< one row with its mirrored borders
   std::vector<uint16_t> narrowed;     ///< the image after the pass along rows, 8 more bits
-  std::vector<const uint16_t*> rows;  ///< of it, around one row
+  std::vector<const uint16_t*> rows;  ///< rows of `narrowed`, around one row
 };
 
 /// Gaussian blur with `kernel` (odd, below twice the short side) taps and mirrored borders, as torchvision's

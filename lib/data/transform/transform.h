@@ -27,7 +27,7 @@ struct TargetRule {
 
 /// One of several crops of an image in evaluation.
 struct CropView {
-  double scale = 1;          ///< of the resized image that it is cut from
+  double scale = 1;          ///< relative size of the resized image that it is cut from
   int across = 0, down = 0;  ///< -1: at the left or upper end, 0: in the middle, 1: at the other end
   bool mirrored = false;     ///< the image, before it is cropped
 };
@@ -35,8 +35,8 @@ struct CropView {
 /// The transform of a sample; fixed for a run.
 struct TransformPlan {
   bool training = false;
-  SampleShape shape;            ///< of what comes out
-  std::vector<CropView> views;  ///< of which all come out, one below the other; empty: one alone
+  SampleShape shape;            ///< shape of the output
+  std::vector<CropView> views;  ///< crops that are all output, one below the other; empty: one alone
   config::TrainCrop train_crop = config::TrainCrop::none;
   double scale_min = 0.08, scale_max = 1, ratio_min = 0.75, ratio_max = 4.0 / 3;
   int64_t crop_padding = 0;  ///< pixels

@@ -70,7 +70,7 @@ struct SeenPacket {
 struct SeenPackets {
   std::vector<SeenPacket> all;
   std::vector<VideoPacket>
-      places;  ///< of all, those that are not shown included; empty: they do not lie there as they are
+      places;  ///< places of all packets, those that are not shown included; empty: they do not lie there as they are
   bool lacks_times = false, lacks_order = false;
 };
 

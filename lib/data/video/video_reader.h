@@ -35,7 +35,7 @@ struct VideoPacket {
 /// The frames of a video in the order in which they are shown: frame k is the k-th, at whatever time.
 struct VideoIndex {
   std::string cause;           ///< why the video is bad; empty: it is not
-  std::vector<int64_t> times;  ///< of each frame, rising; empty: they have none, and are counted from the beginning
+  std::vector<int64_t> times;  ///< time of each frame, rising; empty: they have none and are counted from the beginning
   bool by_storage = false;     ///< times are those of storage, which is the order of showing, too
   std::vector<VideoKey> keys;  ///< rising; the first is at frame 0
   /// In the order of storage, where the file has them as the decoder takes them; empty: FFmpeg finds them.

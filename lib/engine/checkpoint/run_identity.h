@@ -56,9 +56,9 @@ struct CheckpointLink {
 
 /// See docs/reference/run-directory.md. Empty where an older program wrote the checkpoint.
 struct Lineage {
-  std::string weights;  ///< of weights and buffers, as tensor_digest() has it
-  std::string options;  ///< of those that must be the same for a run to be the same
-  std::string data;     ///< of the data's fingerprint
+  std::string weights;  ///< digest of weights and buffers, as tensor_digest() has it
+  std::string options;  ///< digest of the options that must be the same for a run to be the same
+  std::string data;     ///< digest of the data's fingerprint
   core::Json program;   ///< what computed, as names and texts
   CheckpointLink before;
 

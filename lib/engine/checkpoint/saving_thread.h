@@ -63,7 +63,7 @@ class Staging {
 
  private:
   torch::Device device_;
-  std::unique_ptr<char[]> memory_;  ///< of a CPU's copies: LibTorch's allocator there is for what comes and goes
+  std::unique_ptr<char[]> memory_;  ///< memory for copies on a CPU: LibTorch's allocator is for what comes and goes
   torch::Tensor block_;             ///< uint8 [bytes]
 };
 

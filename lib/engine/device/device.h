@@ -59,7 +59,7 @@ struct DeviceMemory {
   int64_t held_bytes = 0;            ///< that LibTorch holds now
   int64_t peak_allocated_bytes = 0;  ///< most that tensors and workspaces have taken
   int64_t allocated_bytes = 0;       ///< that they take now
-  int64_t free_bytes = 0;            ///< of the device, for everybody
+  int64_t free_bytes = 0;            ///< free memory of the device, for all processes
   int64_t total_bytes = 0;
 };
 /// Never throws: nothing is known of a device that LibTorch has not used yet, or that has failed.
@@ -164,7 +164,7 @@ std::string short_text_of(const std::exception& error);
 // Which library multiplies matrices on the CPU: detected in the running process, not of the build. Torch-free header.
 
 struct BlasFacts {
-  std::string path;        ///< of the file that holds sgemm_, links resolved; empty: LibTorch has it inside
+  std::string path;        ///< path of the file that holds sgemm_, links resolved; empty: LibTorch has it inside
   std::string name;        ///< "OpenBLAS with OpenMP threads"
   bool reference = false;  ///< the slow one, from which every other one is measured
   bool onednn = false;     ///< convolutions run in oneDNN, whatever the BLAS is

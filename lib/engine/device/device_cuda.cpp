@@ -168,7 +168,7 @@ class CudaTimeline : public DeviceTimeline {
   }
 
   const torch::Device device_;
-  std::chrono::steady_clock::time_point time_;  ///< of before_, on the host's clock
+  std::chrono::steady_clock::time_point time_;  ///< time of before_ on the host's clock
   cudaEvent_t before_ = nullptr;
   std::deque<Pending> pending_;
   std::vector<cudaEvent_t> free_;

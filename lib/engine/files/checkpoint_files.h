@@ -27,7 +27,7 @@ struct Manifest {
 };
 
 struct Committed {
-  int64_t bytes = 0;   ///< of its files
+  int64_t bytes = 0;   ///< total size of its files
   std::string digest;  ///< as checkpoint_digest()
 };
 

@@ -59,7 +59,7 @@ class LostRankFinder {
  private:
   const int rank_;
   const double timeout_;
-  double begin_ = 0;         ///< of the wait
+  double begin_ = 0;         ///< time at which the wait began
   double without_long_ = 0;  ///< since when no rank does long work
   bool has_looked_ = false;
   std::vector<Heartbeat> last_;

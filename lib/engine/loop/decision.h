@@ -22,7 +22,7 @@ struct Decision {
   bool reports = false;             ///< a report is due, by rank 0's clock
   bool saves = false;               ///< a checkpoint is due or was requested
   bool evaluates = false;           ///< an evaluation is due, inside the epoch or at its end
-  double train_seconds = 0;         ///< of the run, as rank 0's clock has it; see RunProgress
+  double train_seconds = 0;         ///< training time of the run by rank 0's clock; see RunProgress
   int64_t bad_samples = 0;          ///< the most that any rank counts
   double waited = 0;                ///< seconds: the least that any rank has waited for the others
 };
@@ -71,7 +71,7 @@ struct Run {
 
   RunProgress at;
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  const double seconds_before;    ///< of training by earlier processes
+  const double seconds_before;    ///< training time of earlier processes
   bool is_cut_short = false;      ///< a limit was reached within the epoch, which is validated and stays under way
   std::optional<StopReason> end;  ///< why nothing more is trained; none: the run continues
 
@@ -100,7 +100,7 @@ inline core::Error diverged_loss(double loss, const RunProgress& at, const Check
 
 /// Where a run that trains on nothing ends.
 struct SkipLimits {
-  double min_scale = 0;     ///< of the loss
+  double min_scale = 0;     ///< least loss scale
   int64_t max_skipped = 0;  ///< updates in a row; 0: no limit
 };
 

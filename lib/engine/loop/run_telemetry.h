@@ -175,7 +175,7 @@ class RunTelemetry {
   RankLedger ranks_{parts_.group};
   GraphTrial graph_trial_;
   StartEvent start_;
-  std::optional<ImageDigest> digest_;  ///< of the update that was just made, where it is due
+  std::optional<ImageDigest> digest_;  ///< digest of the update that was just made, where it is due
   Window last_report_, epoch_begin_;
   double exchanged_ = 0;        ///< seconds of the update under way, before its decision
   double decision_waited_ = 0;  ///< seconds: for the last decision

@@ -36,7 +36,7 @@ struct TrainerSettings {
 
 /// All are borrowed, and outlive the trainer.
 struct TrainerParts {
-  Updater& updater;  ///< of the learner
+  Updater& updater;  ///< updates the weights of the learner
   data::DeviceFeed& train_feed;
   data::DeviceFeed& val_feed;
   const optim::Schedule& schedule;

@@ -145,7 +145,7 @@ class TracedBlocks {
 
  private:
   BestFitHeap& heap_;
-  std::unordered_map<int64_t, std::vector<int64_t>> offsets_;  ///< of the blocks of a size that are held
+  std::unordered_map<int64_t, std::vector<int64_t>> offsets_;  ///< offsets of the held blocks of each size
 };
 
 }  // namespace

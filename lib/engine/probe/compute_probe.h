@@ -14,7 +14,7 @@ namespace stoker::engine {
 // work and device.
 
 struct CallRateSettings {
-  double seconds = 0.3;        ///< of measuring, about
+  double seconds = 0.3;        ///< approximate duration of the measurement
   int64_t warm_up_calls = 0;   ///< left out, whatever they take: libraries and kernels are loaded, algorithms tried
   int64_t calls_per_look = 1;  ///< between two looks at the clock; at least that many are counted
 };
@@ -48,7 +48,7 @@ struct ThreadSpeed {
   int64_t threads = 1;
   double handover_seconds = 0;        ///< median time of an operation so short that sharing it out is most of it
   double worst_handover_seconds = 0;  ///< 95th percentile
-  double speedup = 1;                 ///< of a float32 matrix multiplication over one thread
+  double speedup = 1;                 ///< speedup of a float32 matrix multiplication over one thread
 };
 
 /// The number of threads is as before afterwards.

@@ -33,7 +33,7 @@ PeakLine peak_line(const std::function<int64_t(int64_t images)>& peak_of, int64_
 struct ActivationModel {
   TracedWork train_small, train_large;  ///< one update's forward and backward, its gradients included
   TracedWork eval_small, eval_large;    ///< what evaluates a batch, without gradients
-  int64_t input_bytes = 0;              ///< of one image that was tried, its labels and targets included
+  int64_t input_bytes = 0;              ///< size of one image that was tried, its labels and targets included
   double seconds = 0;                   ///< that the probe took
   int64_t probe_side = 0;               ///< pixels; smaller than requested when those were too large to try
   double area_factor = 1;               ///< the area of an image that was requested, over that of the probe

@@ -7,9 +7,9 @@
 namespace stoker::engine {
 
 struct NetworkFlop {
-  double forward = 0;   ///< of one image or clip
-  double grouped = 0;   ///< of forward: convolutions of several groups
-  double products = 0;  ///< of forward: matrix multiplications
+  double forward = 0;   ///< FLOP of the forward pass of one image or clip
+  double grouped = 0;   ///< part of `forward` in convolutions of several groups
+  double products = 0;  ///< part of `forward` in matrix multiplications
   double training = 0;  ///< and of its gradients: of weights that are trained, of inputs that need one
 };
 

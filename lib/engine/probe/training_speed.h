@@ -16,7 +16,7 @@ namespace stoker::engine {
 struct TrainingVariant {
   Learner* learner = nullptr;  ///< with weights in the layout of `settings`
   ProbeSettings settings;      ///< and the precision
-  int64_t threads = 1;         ///< of the CPU
+  int64_t threads = 1;         ///< number of CPU threads
 };
 
 /// On a CPU: seconds of forward and backward on the same number of images, for each way; 0: this build or this CPU
@@ -45,7 +45,7 @@ struct ComparedPasses {
   std::function<double(size_t way)> pass;                ///< computes; returns seconds
   std::function<bool(size_t way)> can_pass;              ///< computes once; false: this way cannot be computed here
   bool turns_disturb = false;  ///< the first pass of a turn is slower than the others: threads are made anew
-  bool takes_median = false;   ///< of several passes; else the least
+  bool takes_median = false;   ///< true: the median of several passes counts; false: the least
   /// As many times as fast as the first way another one is to be, to be chosen; 0: nothing is chosen.
   double gain_that_counts = 0;
 };
@@ -67,7 +67,7 @@ std::vector<double> compared_seconds(const ComparedPasses& passes, int64_t batch
 struct MeasuredUpdates {
   int64_t updates = 0, images = 0;
   double seconds = 0;
-  double data_wait_seconds = 0;  ///< of these: until batches were there
+  double data_wait_seconds = 0;  ///< part of `seconds` in which batches were awaited
 
   double images_per_second() const { return static_cast<double>(images) / seconds; }
 };

@@ -20,14 +20,14 @@ namespace stoker::engine {
 /// One look at a GPU; what its driver or board does not report is absent.
 struct GpuReading {
   std::optional<double> busy_percent;  ///< share of the driver's last sample period with a kernel running
-  std::optional<double> memory_used_bytes, memory_total_bytes;  ///< of all processes
+  std::optional<double> memory_used_bytes, memory_total_bytes;  ///< GPU memory in use by all processes; its size
   std::optional<double> power_watts;
   std::optional<double> celsius;
-  std::optional<double> clock_mhz, highest_clock_mhz;  ///< of the multiprocessors: now, and as the board allows
+  std::optional<double> clock_mhz, highest_clock_mhz;  ///< clock of the multiprocessors: now, and as the board allows
   std::optional<double> memory_clock_mhz;
   std::optional<double> memory_percent;                    ///< as busy_percent, with memory being read or written
-  std::optional<double> encoder_percent, decoder_percent;  ///< of video
-  std::optional<double> fan_percent;                       ///< of its highest speed
+  std::optional<double> encoder_percent, decoder_percent;  ///< load of the video encoder and of the video decoder
+  std::optional<double> fan_percent;                       ///< fan speed in percent of the highest
   std::optional<double> performance_state;                 ///< 0, the fastest, to 15
   std::optional<uint64_t> clock_reasons;                   ///< NVML's bits: why the clocks are below their highest
 };
@@ -37,10 +37,10 @@ struct ResourceReading {
   GpuReading gpu;
   std::optional<double> cpu_percent;          ///< this process, of all CPUs that it may use
   std::optional<double> machine_cpu_percent;  ///< all processes, of all CPUs of the machine
-  std::optional<double> other_cpus;           ///< of the CPUs that it may use, how many other processes kept busy
-  std::optional<double> threads_without_cpu;  ///< of this process: ready to run, but waiting for a CPU
+  std::optional<double> other_cpus;           ///< number of CPUs kept busy by other processes, among those it may use
+  std::optional<double> threads_without_cpu;  ///< number of this process's threads ready to run, but waiting for a CPU
   std::optional<double> involuntary_switches_per_second;  ///< a thread had to give its CPU away
-  std::optional<double> ram_used_bytes;                   ///< of the cgroup or the machine, see core::MemoryUse
+  std::optional<double> ram_used_bytes;                   ///< memory in use by cgroup or machine, see core::MemoryUse
   std::optional<double> ram_limit_bytes;
   std::optional<double> resident_bytes;                                   ///< this process
   std::optional<double> read_bytes_per_second, written_bytes_per_second;  ///< this process, from and to storage
@@ -85,16 +85,16 @@ struct Interlude {
   enum class After { report_interval, epoch };
   After after = After::report_interval;
   int64_t epoch = 0;             ///< 0-based: under way, or just ended
-  bool is_first_epoch = false;   ///< of this process
+  bool is_first_epoch = false;   ///< true in the first epoch of this process
   int64_t epochs_left = 0;       ///< after this one
-  StepTimings times;             ///< of a window that is long enough to judge by; else without updates
-  std::vector<RankTimes> ranks;  ///< of about the same window; empty where this rank is alone
+  StepTimings times;             ///< times of a window that is long enough to judge by; else without updates
+  std::vector<RankTimes> ranks;  ///< the ranks' times in about the same window; empty where this rank is alone
   double seconds_allowed = 0;    ///< for using the learner; 0 or less: not at all, as after a stop request
 };
 
 struct Findings {
   std::optional<ResourceReading> resources;  ///< means and maxima since the last event of the same kind
-  std::optional<Diagnosis> diagnosis;        ///< of the last window that was long enough; absent before the first
+  std::optional<Diagnosis> diagnosis;        ///< diagnosis of the last window long enough; absent before the first
 };
 
 // FLOPs of training and peak FLOP/s of the devices: plain values, from which the share of the peak that a
@@ -108,11 +108,11 @@ struct ComputeCost {
       peak_flop_per_second = std::max(peak_flop_per_second, images_per_second * training_flop);
   }
 
-  double forward_flop = 0;          ///< of one image or clip: additions and multiplications, each counted
-  double training_flop = 0;         ///< of one image or clip: forward and backward; 0: not known
-  double peak_flop_per_second = 0;  ///< of all devices of the run together, in its precision, measured; 0: not known
-  double grouped_share = 0;         ///< of forward_flop: convolutions of several groups, as depthwise ones are; 0 to 1
-  double product_share = 0;  ///< of forward_flop: matrix multiplications, as linear layers and attention are; 0 to 1
+  double forward_flop = 0;          ///< forward pass of one image or clip: additions and multiplications, each counted
+  double training_flop = 0;         ///< forward and backward pass of one image or clip; 0: not known
+  double peak_flop_per_second = 0;  ///< measured peak of all devices of the run, in its precision; 0: not known
+  double grouped_share = 0;         ///< share of forward_flop in convolutions of several groups (depthwise); 0 to 1
+  double product_share = 0;  ///< share of forward_flop in matrix multiplications (linear layers, attention); 0 to 1
 };
 
 /// Model FLOPs utilization: the share of the peak that training at this rate needs, 0 to 1. Absent where either side is
@@ -151,11 +151,11 @@ struct ReportEvent {
   double train_loss = 0;         ///< mean over the images since the last report
   Metric train_score;            ///< the task's figure, over the same images
   double images_per_second = 0;  ///< since the last report, of all ranks together
-  double data_wait_share = 0;    ///< of the time since the last report, 0 to 1
+  double data_wait_share = 0;    ///< share of the time since the last report spent waiting for data, 0 to 1
   double gradient_norm = -1;     ///< before clipping, of the last update; -1: not measured
   double loss_scale = 0;         ///< fp16 only, else 0
   int64_t skipped_updates = 0;   ///< non-finite fp16 gradients, whole run
-  double elapsed_seconds = 0;    ///< of this process's training
+  double elapsed_seconds = 0;    ///< training time of this process
   data::LoaderStats loader;      ///< totals
   StepTimings times;             ///< since the last report
   std::vector<RankTimes> ranks;  ///< likewise, of each rank; empty where this one is alone
@@ -183,26 +183,26 @@ struct EpochEvent {
   int64_t update_in_epoch = 0;
   bool is_cut_short = false;  ///< a limit stopped the run within the epoch, which stays under way
   double train_loss = 0;
-  double learning_rate = 0;  ///< of the last update
+  double learning_rate = 0;  ///< learning rate of the last update
   bool has_eval = false;
   double eval_loss = 0;
   std::vector<Metric> metrics;  ///< as StartEvent has them; empty when not evaluated
   bool is_best = false;
-  std::vector<ShownSample> worst;            ///< of the best epoch so far: some, the worst first
-  std::vector<ShownSample> ordinary;         ///< of the same epoch: some, evenly spaced in the split
-  std::vector<SharedSample> in_both_splits;  ///< of the first validation of a run that began from scratch
+  std::vector<ShownSample> worst;            ///< some samples of the best epoch so far, the worst first
+  std::vector<ShownSample> ordinary;         ///< some samples of the same epoch, evenly spaced in the split
+  std::vector<SharedSample> in_both_splits;  ///< set by the first validation of a run that began from scratch
   double best_value = 0;
   // By this process's clock; not part of what a resumed run must reproduce.
   double train_seconds = 0;
   double eval_seconds = 0;
   double images_per_second = 0;
-  std::optional<double> utilization;  ///< of the devices, as utilization() has it
+  std::optional<double> utilization;  ///< utilization of the devices, as utilization() has it
   double data_wait_share = 0;
   int64_t bad_images = 0;        ///< distinct, whole run
-  std::vector<RankTimes> ranks;  ///< of the epoch, of each rank; empty where this one is alone
-  StepTimings times;             ///< of the epoch, as far as this process went through it
+  std::vector<RankTimes> ranks;  ///< times of each rank in the epoch; empty where this one is alone
+  StepTimings times;             ///< times of the epoch, as far as this process went through it
   Findings found;                ///< between updates, after the epoch's last one
-  int64_t working_bytes = 0;     ///< of working memory that tensors still hold; see engine/memory/activation_arena
+  int64_t working_bytes = 0;     ///< size of working memory that tensors still hold; see engine/memory/activation_arena
   bool is_inside = false;  ///< the epoch continues: images and training loss are those so far, no times are measured
 };
 
@@ -211,14 +211,14 @@ struct DigestEvent {
   int64_t epoch = 0;    ///< 0-based
   int64_t updates = 0;  ///< done in the run
   std::string weights;  ///< XXH3-128 of weights and buffers after it
-  std::string images;   ///< of its images, as the network got them
+  std::string images;   ///< digest of the update's images, as the network got them
 };
 
 struct CheckpointEvent {
   std::string path;
   int64_t updates = 0;
   int64_t bytes = 0;
-  double seconds = 0;        ///< of writing and verifying
+  double seconds = 0;        ///< time of writing and verifying
   double stall_seconds = 0;  ///< that training waited: for the copy, and for the save before where that was under way
 };
 
@@ -237,9 +237,9 @@ struct FinishEvent {
   std::string checkpoint;
   double elapsed_seconds = 0;
   int64_t best_updates = -1;
-  std::optional<double> last_value;     ///< of the last checkpoint; nothing: it was not evaluated
+  std::optional<double> last_value;     ///< evaluation metric of the last checkpoint; nothing: it was not evaluated
   int64_t averaged = 0;                 ///< number of checkpoints in the average; 0: no average
-  std::optional<double> average_value;  ///< of it; nothing: it was not evaluated
+  std::optional<double> average_value;  ///< evaluation metric of the average; nothing: it was not evaluated
 };
 
 /// The plan of the loop, for observers that show progress.
@@ -254,7 +254,7 @@ struct StartEvent {
   ComputeCost compute = {};
   std::string backend = {};        ///< what was proven of the libraries that compute
   std::string items = "images";    ///< what people call the samples
-  int64_t evaluated_updates = -1;  ///< of a resumed run: those before the last evaluation that still counts
+  int64_t evaluated_updates = -1;  ///< in a resumed run: updates before the last evaluation that still counts
 };
 
 /// Listens to a run, and only listens: it does not touch the learner, measures nothing that takes time, and looks for

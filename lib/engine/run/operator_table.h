@@ -14,12 +14,12 @@ namespace stoker::engine {
 /// called by it.
 struct OperatorCall {
   std::string name;            ///< "aten::convolution"
-  std::string shapes;          ///< of its inputs: "32x64 64x64"; empty: none
+  std::string shapes;          ///< shapes of its inputs: "32x64 64x64"; empty: none
   uint64_t id = 0;             ///< by which DeviceCall refers to it
   uint64_t thread = 0;         ///< which one, by any number
   int64_t begin = 0, end = 0;  ///< nanoseconds
   double seconds = 0;          ///< that it took; may be known better than by begin and end
-  double device_seconds = -1;  ///< of the device, with what it called; -1: not measured by call
+  double device_seconds = -1;  ///< time on the device, with what it called; -1: not measured by call
 };
 
 /// One kernel or copy on a device.
@@ -62,7 +62,7 @@ class OperatorTable {
   struct Sums {
     int64_t calls = 0;
     double own = 0, device_own = 0;
-    double total[2] = {0, 0};         ///< of outermost calls of the key; of the name
+    double total[2] = {0, 0};         ///< seconds in the outermost calls of the key; in those of the name
     double device_total[2] = {0, 0};  ///< likewise
   };
   Sums& sums_of(const OperatorCall& call) { return sums_[{call.name, call.shapes}]; }

@@ -21,7 +21,7 @@ namespace stoker::engine {
 struct UpdateWindow {
   int64_t epoch = 0;
   int64_t number = 0;      ///< updates of the run before it
-  int64_t batch_size = 1;  ///< of a full batch
+  int64_t batch_size = 1;  ///< images in a full batch
   int64_t first_batch = 0;
   int64_t batch_count = 0;
   int64_t replicas = 1;
@@ -46,7 +46,7 @@ struct EpochPlan {
 /// The ranks of a run and which of them this is. Rank r computes the replicas that are congruent to r modulo `count`.
 struct RankShare {
   int64_t rank = 0;
-  int64_t count = 1;  ///< of ranks; divides the number of replicas
+  int64_t count = 1;  ///< number of ranks; divides the number of replicas
 };
 
 /// The replicas of this rank, in the order in which it computes them: so that their sum in a binary tree, which adds

@@ -15,10 +15,10 @@ namespace stoker::engine {
 
 /// The result of an evaluation, and its time. There is none while `updates` is -1.
 struct Evaluated {
-  double value = 0;                 ///< of the evaluation metric
+  double value = 0;                 ///< value of the evaluation metric
   int64_t epoch = -1;               ///< 0-based
   int64_t updates = -1;             ///< names its checkpoint
-  std::optional<double> loss = {};  ///< of validation; states of before have none
+  std::optional<double> loss = {};  ///< validation loss; older states have none
 
   bool exists() const { return updates >= 0; }
   /// Whether `other` is better by more than `by`; any is where there is none yet.
@@ -32,16 +32,16 @@ struct RunProgress {
   int64_t update_in_epoch = 0;  ///< updates done in the epoch under way
   int64_t updates = 0;          ///< optimizer updates of the whole run
   int64_t images = 0;           ///< images trained on in the whole run
-  double learning_rate = 0;     ///< of the last update
+  double learning_rate = 0;     ///< learning rate of the last update
 
   // Sums over the epoch under way, so that its averages survive a stop in the middle.
   double epoch_loss_sum = 0;
   double epoch_score_sum = 0;  ///< see Task::score_sum
   int64_t epoch_images = 0;
 
-  Evaluated best;      ///< of all evaluations so far
-  Evaluated due_best;  ///< of those that a run which is never stopped makes, too; `best` once the run continues
-  Evaluated counted;   ///< of these the last improvement: better by more than min-delta than the one before it
+  Evaluated best;      ///< best of all evaluations so far
+  Evaluated due_best;  ///< best of those that a run which is never stopped makes, too; `best` once the run continues
+  Evaluated counted;   ///< last improvement among these: better by more than min-delta than the one before it
   Evaluated latest;    ///< the last one of all
   /// From `counted` to the last evaluation that was due; evaluations, where these are not made after epochs.
   int64_t epochs_without_improvement = 0;

@@ -46,7 +46,7 @@ struct StageSpreads {
 /// A window of updates: since the last report, or since the epoch began. Validation is not part of it.
 struct StepTimings {
   int64_t updates = 0;
-  double seconds = 0;       ///< of all of them
+  double seconds = 0;       ///< duration of all updates together
   double wall_seconds = 0;  ///< from reading to reading: what the loader's and the CPU's figures are of
   core::Spread update;      ///< from the start of one to the start of the next
   StepParts parts;          ///< by the clock of the training thread
@@ -58,8 +58,8 @@ struct StepTimings {
   StepParts device;        ///< by the clock of a CUDA device: `wait` and `copy` are one there, and all that it idles
   StageSpreads sample;
   data::LoaderStats loader;         ///< seconds and counts of the window; sizes as they are now
-  double training_cpu_seconds = 0;  ///< of the training thread
-  double process_cpu_seconds = 0;   ///< of all threads
+  double training_cpu_seconds = 0;  ///< CPU time of the training thread
+  double process_cpu_seconds = 0;   ///< CPU time of all threads
 
   /// The parts that show where the time went: by the device's clock where it has one. The host runs ahead of a device:
   /// it may wait for data while the device computes, and its own forward and backward are times of launching.
@@ -103,7 +103,7 @@ struct RankTotals {
   double wait = 0;            ///< for the loader
   double exchange = 0;        ///< waiting for the other ranks: for sums, and for those that come later
   double records = 0;         ///< reports and checkpoints, which rank 0 alone writes
-  double least_exchange = 0;  ///< of each update, what the rank that waited least has waited; the same on all ranks
+  double least_exchange = 0;  ///< sum over updates of the shortest wait of any rank; the same on all ranks
 };
 RankTotals difference(const RankTotals& now, const RankTotals& before);
 
@@ -127,7 +127,7 @@ struct RankSummary {
   double waiting_share = 0;     ///< likewise: what a rank, on average, waits longer than that, for whoever comes last
   int64_t slowest = 0;          ///< rank whose own work takes longest
   std::string slowest_host;
-  double slowest_seconds = 0;  ///< of its work per update
+  double slowest_seconds = 0;  ///< time of its own work per update
   double others_seconds = 0;   ///< mean of the other ranks
   /// How much longer than the others: 0.1 is 10 %.
   double slowest_excess() const { return others_seconds > 0 ? slowest_seconds / others_seconds - 1 : 0; }

@@ -44,7 +44,7 @@ struct SavedModel {
   std::string config_yaml;
   core::Json preprocess = {};  ///< null in checkpoints that have none
   std::vector<std::string> class_names;
-  core::Json extra;  ///< of the manifest
+  core::Json extra;  ///< field `extra` of the manifest
   RunProgress state;
   std::vector<model::NamedTensor> weights;  ///< the average when the run kept one
 };

@@ -17,7 +17,7 @@ struct MixSettings {
   double mixup_alpha = 0;           ///< the share is drawn from Beta(alpha, alpha); 0: no mixup
   double cutmix_alpha = 0;          ///< the same for CutMix
   double probability = 1;           ///< that a batch is mixed at all
-  double switch_probability = 0.5;  ///< of CutMix where both are on
+  double switch_probability = 0.5;  ///< probability of CutMix where both are on
   uint64_t seed = 0;
 };
 

@@ -88,7 +88,7 @@ class RankSum {
   const Order order_;
   const std::unique_ptr<StreamOrder> streams_;  ///< a mark for each tensor, and one for begin(); null: a CPU
   std::vector<Waiting> buckets_;
-  std::vector<at::Tensor> views_;  ///< of the flat tensors, by tensor
+  std::vector<at::Tensor> views_;  ///< views into the flat tensors, by tensor
   std::vector<size_t> bucket_of_;  ///< by tensor
   std::chrono::nanoseconds under_way_{0};
   // Written while the mutex is held. The exchanging thread reads them without it, after wait_for(): nobody then writes

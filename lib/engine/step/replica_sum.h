@@ -26,8 +26,8 @@ struct ReplicaCount {
 /// The other ranks, as an update sees them.
 struct OtherRanks {
   Group& group = alone();
-  RankSum* sum = nullptr;          ///< of sum_parts_of() the learner; null where this rank is alone
-  GradientHooks* hooks = nullptr;  ///< of parameters_of() the learner; null: nothing leaves before its replica ends
+  RankSum* sum = nullptr;          ///< sum over ranks of sum_parts_of() the learner; null where this rank is alone
+  GradientHooks* hooks = nullptr;  ///< hooks of the learner's parameters; null: nothing leaves before its replica ends
 };
 
 inline RankShare share_of(const Group& group) { return {group.rank(), group.size()}; }
@@ -73,7 +73,7 @@ class ReplicaSum {
  private:
   struct Part {
     std::vector<at::Tensor> gradients;  ///< by parameter of the optimizer; undefined: it has none
-    std::vector<at::Tensor> changes;    ///< of floating point buffers, in their order
+    std::vector<at::Tensor> changes;    ///< changes of floating point buffers, in their order
     bool is_last = false;               ///< it stands for last_
   };
   static Part sum_of(Part left, Part right);

@@ -21,9 +21,9 @@ namespace stoker::engine {
 struct MicroBatch {
   data::Batch batch;           ///< its images mixed, where any are
   data::Batch partners;        ///< the other labels and targets of mixed images; empty when nothing is mixed
-  double lambda = 1;           ///< of a mixed image's own label, in [0, 1]; 1: nothing is mixed
+  double lambda = 1;           ///< share of a mixed image's own label, in [0, 1]; 1: nothing is mixed
   torch::Tensor shares;        ///< both shares as float32 [2] on the device, read instead of lambda; or undefined
-  int64_t planned_images = 0;  ///< of the update: what the gradient is averaged over
+  int64_t planned_images = 0;  ///< images of the update: the gradient is averaged over them
 
   bool is_mixed() const { return lambda < 1; }
 };
@@ -89,7 +89,7 @@ class StepGraph {
     torch::Tensor tensor;
     const void* memory;
   };
-  std::vector<Place> places_;  ///< of the weights and buffers that it uses
+  std::vector<Place> places_;  ///< addresses of the weights and buffers that it uses
 };
 
 }  // namespace stoker::engine

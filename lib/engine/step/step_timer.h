@@ -30,7 +30,7 @@ class StepTimer {
   void done(StepPart part);
   /// Sums over ranks took so long, in part perhaps while the training thread did something else.
   void exchanged(std::chrono::nanoseconds under_way, int64_t bytes_sent);
-  double seconds_so_far(StepPart part) const;  ///< of the update under way
+  double seconds_so_far(StepPart part) const;  ///< time that the part has taken in the update under way
   void end_epoch();                            ///< what follows belongs to no update
 
   StepTimings since_report();  ///< or since the epoch began; begins the next window
@@ -66,7 +66,7 @@ class StepTimer {
   Clock::time_point last_, update_begin_;
   int64_t update_ = -1;               ///< the one under way; -1: none
   double waited_before_ = 0;          ///< what the loader had reported at last_
-  Nanoseconds now_{}, device_now_{};  ///< of the update under way
+  Nanoseconds now_{}, device_now_{};  ///< times in the update under way, by part
   int64_t exchange_now_ = 0;          ///< likewise
   DeviceTimeline::Mark device_last_;
   int64_t device_update_ = -1;  ///< that the device works at

@@ -14,7 +14,7 @@
 namespace stoker::engine {
 
 struct TeacherSettings {
-  double share = 0.9;         ///< of the loss
+  double share = 0.9;         ///< share of the teacher's term in the loss
   double temperature = 4;     ///< by which both networks' outputs are divided
   std::vector<int64_t> rows;  ///< the teacher's output of each class; empty: they have one order
   /// Per channel, from images as the student sees them to those that the teacher was trained on; undefined: the same.

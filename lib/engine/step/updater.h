@@ -62,7 +62,7 @@ class RepeatedBatch : public BatchFeed {
 struct UpdaterSettings {
   UpdateSettings step;
   MixSettings mix;
-  uint64_t seed = 0;  ///< of what the network draws where there are several replicas
+  uint64_t seed = 0;  ///< seed of the network's random numbers where there are several replicas
   /// Out of memory: compute each batch in twice as many micro-batches and do the update again.
   bool auto_micro_batch = false;
   RankSum::Order sum_order = RankSum::Order::exact;  ///< over ranks

@@ -45,7 +45,7 @@ struct EfficientNetScale {
   const std::vector<MbStage>& stages;
   double width, depth;  ///< multiples of the stages' channels and blocks
   NormSettings norm;
-  int64_t channels = 0;  ///< of the last convolution; 0: four times those before it
+  int64_t channels = 0;  ///< channels of the last convolution; 0: four times those before it
 };
 
 constexpr NormSettings kUsualNorm{1e-5, 0.1};

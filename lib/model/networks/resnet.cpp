@@ -94,7 +94,7 @@ struct ResNetShape {
   const char* name;
   bool bottleneck;
   std::array<int64_t, 4> blocks;  ///< per stage
-  int64_t groups = 1;             ///< of the bottlenecks' 3x3 convolutions
+  int64_t groups = 1;             ///< groups of the bottlenecks' 3x3 convolutions
   int64_t group_width = 64;       ///< channels of a group in the first stage
 };
 

@@ -35,7 +35,7 @@ namespace {
 
 struct SwinShape {
   const char* name;
-  int64_t width;                         ///< of the first stage; doubled by each of the others
+  int64_t width;                         ///< channels of the first stage; doubled by each of the others
   std::array<int64_t, 4> blocks, heads;  ///< per stage
   bool is_v2 = false;
 

@@ -19,7 +19,7 @@ bool trusts_network_files();
 /// A file as it was read at one moment.
 struct NetworkFile {
   std::string bytes;
-  std::string sha256;  ///< of them, 64 digits
+  std::string sha256;  ///< SHA-256 of them, 64 digits
 };
 /// Throws Error{no_input}, {permission}, {io}.
 NetworkFile read_network_file(const std::string& path);

@@ -19,13 +19,13 @@ namespace stoker::observe {
 /// Seconds per update. A copy with another value is a "what if".
 struct StepModel {
   double update = 0;          ///< as measured
-  double training = 0;        ///< of the training thread, had it not waited for data nor for a CPU
+  double training = 0;        ///< time of the training thread, had it not waited for data nor for a CPU
   double network_cpu = 0;     ///< CPU time of all threads but the workers
   double worker_cpu = 0;      ///< CPU time of all workers together
   double worker_blocked = 0;  ///< they waited for storage
   double workers = 0;         ///< threads; 0: the training thread decodes
   double cpus = 1;            ///< that this process may use
-  double taken_cpus = 0;      ///< of those, kept busy by other processes
+  double taken_cpus = 0;      ///< number of those that other processes keep busy
   double least_cpus = 0.25;   ///< that it gets whatever others take: as many as it was seen to get
   double slack = 1;           ///< measured over what the limits explain: bursts, hand-overs. Never below 1
 

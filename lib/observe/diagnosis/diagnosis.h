@@ -29,7 +29,7 @@ struct AugmentationInUse {
 /// The measurements of a run. Verdicts do without absent ones.
 struct DiagnosisFacts {
   engine::StepTimings times;
-  std::vector<engine::RankTimes> ranks;  ///< of about the same window; empty where this rank is alone
+  std::vector<engine::RankTimes> ranks;  ///< the ranks' times in about the same window; empty where this rank is alone
   ResourceReading resources;
   int64_t cpus = 1;    ///< that this process may use
   bool on_cpu = true;  ///< the network computes on the CPU
@@ -37,29 +37,29 @@ struct DiagnosisFacts {
   engine::ComputeCost compute = {};
   int64_t batch_size = 1, accumulation_steps = 1, replicas = 1;
   int64_t threads = 1, prefetch_factor = 4;
-  double report_seconds = 0, save_seconds = 0;  ///< of --report-every, --save-every; 0: by updates or epochs
+  double report_seconds = 0, save_seconds = 0;  ///< intervals of --report-every, --save-every; 0: by updates or epochs
   bool pin_memory = true;                       ///< or copies cannot be made faster by it
   bool amp = false, channels_last = true;
   bool reference_blas = false;                     ///< matrices are multiplied on the CPU by the slow library
-  bool native_bfloat16 = false;                    ///< of the device that computes
+  bool native_bfloat16 = false;                    ///< the device that computes has it
   bool holds_pixels = false, holds_files = false;  ///< the cache, for at least most images
   std::vector<AugmentationInUse> augmentations;    ///< the costliest first
 
   int64_t images_per_epoch = 0;
-  double stored_bytes = 0, pixel_bytes = 0;  ///< of all training images, as files and decoded; 0: unknown
+  double stored_bytes = 0, pixel_bytes = 0;  ///< size of all training images, as files and decoded; 0: unknown
   double free_ram_bytes = 0;                 ///< 0: unknown
-  bool first_epoch = false;                  ///< of this process
+  bool first_epoch = false;                  ///< true in the first epoch of this process
   int64_t epochs_left = 0;                   ///< after this one
 
-  std::optional<double> network_bfloat16_speed;  ///< of training the network, over float32; absent: not measured
+  std::optional<double> network_bfloat16_speed;  ///< training speed of the network over float32; absent: not measured
 
-  std::optional<double> other_layout_speed;  ///< of training in the other layout, over this one; absent: not measured
+  std::optional<double> other_layout_speed;  ///< training speed in the other layout over this one; absent: not measured
 
   // Ceilings, measured when they are needed.
-  std::optional<double> one_thread_seconds;  ///< of forward and backward of a batch on one thread, now
+  std::optional<double> one_thread_seconds;  ///< forward and backward of a batch on one thread, now
   std::optional<double> cpus_seconds;        ///< the same on as many threads as CPUs
-  std::optional<double> bfloat16_speed;      ///< of convolutions over float32, where the network was not measured
-  std::optional<double> overhead_seconds;    ///< of an update, for whatever batch: launching operations
+  std::optional<double> bfloat16_speed;      ///< speed of convolutions over float32, where the network was not measured
+  std::optional<double> overhead_seconds;    ///< fixed part of an update, for whatever batch: launching operations
 
   /// Forward and backward of one batch, by the clock of StepTimings::judged().
   double pass_seconds() const;
@@ -84,7 +84,7 @@ struct ThroughputProbes {
   /// measured.
   std::function<double(int64_t threads, int64_t images)> pass_seconds;
   std::function<double()> bfloat16_speed;    ///< over float32; empty: bfloat16 is not a choice here
-  std::function<double()> overhead_seconds;  ///< of an update, for whatever batch
+  std::function<double()> overhead_seconds;  ///< fixed part of an update, for whatever batch
 };
 
 /// One thread.

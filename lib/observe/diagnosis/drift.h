@@ -15,7 +15,7 @@ class DriftWatch {
  public:
   /// Share of the best rate below which two windows in a row have to stay.
   static constexpr double kSlower = 0.85;
-  static constexpr double kLeastSeconds = 10;  ///< of a window; mostly one epoch
+  static constexpr double kLeastSeconds = 10;  ///< least duration of a window; mostly one epoch
 
   /// After each epoch. "" or the verdict: "640 images/s in the last two epochs, 37% below the 1,020 of epoch 2: ...".
   /// Returned once, and again when the run has lost as much once more.
@@ -26,7 +26,7 @@ class DriftWatch {
     int64_t first = 0, last = 0;  ///< epochs, from 1; 0: none yet
     double seconds = 0, images_per_second = 0, data_wait_share = 0;
     double other_cpus = -1;      ///< kept busy by other processes; -1: not known
-    double waiting_threads = 0;  ///< of this process: ready to run, without a CPU; 0 where not known
+    double waiting_threads = 0;  ///< number of this process's threads ready to run, without a CPU; 0 where not known
     double exchange_share = 0;
     bool is_slowed = false;  ///< the GPU's clocks are below what the board allows
 

@@ -38,11 +38,11 @@ struct BannerFacts {
   int64_t num_workers = 0;
   int64_t loader_ring_bytes = 0;
   std::vector<std::string> memory;  ///< lines of the memory plan
-  std::vector<std::string> caches;  ///< of each split: "training images: ram, ..."
+  std::vector<std::string> caches;  ///< one for each split: "training images: ram, ..."
   std::vector<std::string> recipe;  ///< "sgd, lr 0.025, ...": what the numbers of a run depend on
   std::string run_dir;
   std::string start;                    ///< "from scratch" or "resumes runs/x/checkpoints/step-00000100 (epoch 1)"
-  std::vector<config::Choice> choices;  ///< of automatic options
+  std::vector<config::Choice> choices;  ///< choices for automatic options
 };
 
 /// Facts before anything is measured: program, command, data. The first lines of banner_lines() and its fourth.

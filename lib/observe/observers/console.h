@@ -67,7 +67,7 @@ class Console {
   const ShownProgress progress_;
   const bool live_, colour_;
   std::vector<LinePart> line_;    ///< empty: none is shown
-  std::string logged_, instead_;  ///< of log_as()
+  std::string logged_, instead_;  ///< line and its replacement, from log_as()
 };
 
 /// Columns of the terminal on stdout; 80 when unknown.

@@ -45,7 +45,7 @@ class Progress : public engine::Observer {
   std::string logged_;  ///< verdict and advice of the last diagnosis
   std::chrono::steady_clock::time_point begin_, last_redraw_;
   std::mutex mutex_;             ///< guards what follows
-  std::vector<LinePart> front_;  ///< of the live line: all but the resources
+  std::vector<LinePart> front_;  ///< parts of the live line: all but the resources
   ResourceReading reading_;
 };
 

@@ -35,7 +35,7 @@ class RunFiles : public engine::Observer {
   core::FileSystem& files_;
   engine::StartEvent start_;
   bool is_training_ = false;  ///< between on_start() and on_finish()
-  core::Json last_fields_;    ///< of status.json
+  core::Json last_fields_;    ///< last content of status.json
   size_t summary_columns_ = 0;
 };
 

@@ -130,8 +130,8 @@ class EventReader {
 
   RunRecord& record_;
   double updates_per_epoch_ = 1;
-  double seconds_before_ = 0;    ///< of training, by the processes before this one
-  std::vector<double> minutes_;  ///< of every report that counts
+  double seconds_before_ = 0;    ///< training time of the processes before this one
+  std::vector<double> minutes_;  ///< training time at every report that counts
 };
 
 /// Returns updates per epoch.

@@ -102,7 +102,7 @@ struct CertaintyRecord {
 
 struct RunRecord {
   std::string path;                                  ///< as given
-  std::vector<std::string> epoch_columns;            ///< of summary.csv, in its order
+  std::vector<std::string> epoch_columns;            ///< header of summary.csv, in its order
   std::vector<std::vector<std::string>> epoch_rows;  ///< cells as they stand there
   Curves by_epoch;                                   ///< summary.csv over epochs done; x may be fractional
   Curves by_report;                                  ///< metrics.jsonl over epochs done
@@ -115,17 +115,17 @@ struct RunRecord {
   std::string started;              ///< time of the first start, UTC
   int64_t resumes = 0;
   double checkpoint_seconds = 0;                      ///< spent on saving, all processes of the run
-  int64_t damaged_lines = 0;                          ///< of metrics.jsonl, left out
+  int64_t damaged_lines = 0;                          ///< number of lines of metrics.jsonl that were left out
   std::vector<std::string> left_out;                  ///< a line for each file with rows that cannot be read
   std::vector<MemoryForecast> memory;                 ///< plan.json; empty: the run has none
-  ConfusionTable confusion;                           ///< of eval/confusion.csv or confusion.csv
-  CertaintyRecord sure;                               ///< of eval/certainty.json
+  ConfusionTable confusion;                           ///< content of eval/confusion.csv or confusion.csv
+  CertaintyRecord sure;                               ///< content of eval/certainty.json
   std::vector<DiagnosisRow> diagnoses;                ///< one per change of verdict, in order; the last one last
   std::vector<TimeRow> step_times, sample_times;      ///< whole update first; empty: no epoch is over
-  std::vector<PictureRow> worst, ordinary;            ///< of worst.json
-  std::vector<LabelCurve> label_curves;               ///< of eval/curves.json, the most frequent labels first
+  std::vector<PictureRow> worst, ordinary;            ///< samples in worst.json
+  std::vector<LabelCurve> label_curves;               ///< curves in eval/curves.json, the most frequent labels first
   double threshold = 0;                               ///< that was used there; 0: none
-  std::vector<NumberPairs> number_pairs;              ///< of eval/curves.json
+  std::vector<NumberPairs> number_pairs;              ///< pairs in eval/curves.json
   std::string option(const std::string& name) const;  ///< "" when there is none
 };
 
@@ -139,7 +139,7 @@ struct BestEpoch {
   int64_t epoch = 0;  ///< from 1
   size_t row = 0;     ///< in epoch_rows
   bool lower_is_better = false;
-  double loss = 0;  ///< of validation; infinite: not known
+  double loss = 0;  ///< validation loss; infinite: not known
 };
 /// Nothing when no epoch was evaluated.
 std::optional<BestEpoch> best_epoch(const RunRecord& run);

@@ -44,7 +44,7 @@ std::vector<HardwareFact> card_facts(const CardFacts& card, std::optional<int> n
 struct DriverFacts {
   std::string failure;               ///< empty: the driver answers
   std::string version, cuda;         ///< "535.183.01", and the newest CUDA that it supports
-  std::string cuda_runtime, cudnn;   ///< of LibTorch
+  std::string cuda_runtime, cudnn;   ///< versions that LibTorch uses
   std::vector<std::string> devices;  ///< names, in the driver's order
 };
 DriverFacts driver_facts(const Nvml& nvml);

@@ -29,8 +29,8 @@ struct CardFacts {
   std::optional<bool> persistence, ecc, mig;
   std::optional<bool> clocks_locked;  ///< somebody set them
   std::optional<double> retired_pages, remapped_rows;
-  std::optional<bool> retirement_pending, remapping_failed;                                  ///< of pages or rows
-  std::optional<double> link_generation, link_width, most_link_generation, most_link_width;  ///< of PCIe
+  std::optional<bool> retirement_pending, remapping_failed;                                  ///< memory pages or rows
+  std::optional<double> link_generation, link_width, most_link_generation, most_link_width;  ///< PCIe: now, at most
   std::vector<Process> processes;  ///< others that compute on it
 };
 

@@ -20,8 +20,8 @@ namespace stoker::observe {
 
 /// Counters of the kernel at one moment; what is not available is absent.
 struct ProcessCounters {
-  double seconds = 0;      ///< of the steady clock
-  double cpu_seconds = 0;  ///< of this process
+  double seconds = 0;      ///< time by the steady clock
+  double cpu_seconds = 0;  ///< CPU time of this process
   std::optional<core::MachineCpuSeconds> machine;
   std::optional<core::MachineCpuSeconds> allowed;  ///< the CPUs that this process may use
   std::optional<core::StorageTraffic> traffic;

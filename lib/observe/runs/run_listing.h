@@ -24,7 +24,7 @@ struct ListedRun {
   std::string best_metric;        ///< "top1"; empty: nothing was evaluated
   double best_value = 0;          ///< in the unit of summary.csv
   int64_t best_epoch = 0;         ///< from 1
-  double images_per_second = -1;  ///< of the last report or epoch; < 0: not known
+  double images_per_second = -1;  ///< rate in the last report or epoch; < 0: not known
   double age_seconds = -1;        ///< since the run last wrote its status; < 0: not known
   RunRecord record;               ///< options and epochs alone
 };

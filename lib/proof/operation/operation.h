@@ -13,7 +13,7 @@
 namespace stoker::proof {
 
 struct Operation {
-  std::string name, overload;          ///< of the operator: "aten::convolution", ""
+  std::string name, overload;          ///< name and overload of the operator: "aten::convolution", ""
   std::vector<c10::IValue> arguments;  ///< tensors are on the meta device: shape, strides and type without numbers
   at::DeviceType device = at::kCPU;    ///< where they lie in the network
 };

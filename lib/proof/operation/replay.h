@@ -18,8 +18,8 @@ namespace stoker::proof {
 struct Finding {
   bool is_right = true;
   std::string fault{};     ///< what is wrong, by how much: "output: 12 of 512 elements wrong, ..."; empty: nothing
-  double worst_ratio = 0;  ///< of the errors to what rounding may do
-  double seconds = 0;      ///< of the second call
+  double worst_ratio = 0;  ///< largest ratio of the errors to what rounding may do
+  double seconds = 0;      ///< duration of the second call
 };
 
 struct ReplaySettings {

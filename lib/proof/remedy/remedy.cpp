@@ -35,7 +35,7 @@ const NamedWay& named(Alternative way) { return kWays[static_cast<size_t>(way)];
 // State of LibTorch's callbacks, which are plain functions. Never freed: other threads may be in it at the end.
 struct WaysNow {
   std::map<std::string, Alternative> by_family;
-  std::set<std::string> names;  ///< of operators that are among them
+  std::set<std::string> names;  ///< names of operators that are among them
 };
 const WaysNow* ways_now = nullptr;
 

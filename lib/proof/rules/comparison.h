@@ -36,7 +36,7 @@ double rounding(at::ScalarType type);
 struct Compared {
   std::string what;
   int64_t elements = 0, wrong = 0;
-  double worst_ratio = 0;  ///< of the error to what rounding may do; above 1: wrong
+  double worst_ratio = 0;  ///< largest ratio of the error to what rounding may do; above 1: wrong
   double largest_error = 0, largest_expected = 0;
   std::string worst_at;  ///< index of the worst element: "3, 17, 0, 0"
 

@@ -13,7 +13,7 @@
 namespace stoker::proof {
 
 struct Rule {
-  const char* name;  ///< of the operator: "aten::convolution"
+  const char* name;  ///< name of the operator: "aten::convolution"
   /// Makes arguments that follow from others right, after all were filled with noise: the mean and the deviation that
   /// batch norm's backward pass is given, the indices of a pooling. Null: all are independent.
   void (*prepare)(torch::jit::Stack& arguments);

@@ -32,7 +32,7 @@ namespace {
 struct CrashPlace {
   const char* library = "none";  ///< file of the instruction; "none": the signal was sent from outside
   const char* caller = nullptr;  ///< where that is a library of the language: who called it, if that is known
-  pid_t sender = 0;              ///< of a signal from outside
+  pid_t sender = 0;              ///< process that sent a signal from outside
 };
 
 constexpr const char* kProgram = "train";

@@ -72,7 +72,7 @@ constexpr size_t kKnownLater = 3;
 
 struct Prepared {
   std::string command;
-  std::vector<std::string> texts;  ///< of the environment
+  std::vector<std::string> texts;  ///< variables of the environment
   std::vector<char*> variables;    ///< those, and what is known later
   core::SignalText<PATH_MAX + 32> later[kKnownLater];
 };

@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kGrace(2);  // that ranks have to end by themselv
 struct Child {
   pid_t pid = -1;
   bool has_ended = false, is_stopped = false;
-  int status = 0;  ///< of waitpid
+  int status = 0;  ///< status from waitpid
 };
 
 int code_of(const Child& child) {
@@ -225,7 +225,7 @@ class Attempt {
   RanksEnd end_;
   std::string killed_;  ///< the first rank that a signal has killed which was not sent here, as a sentence
   bool stop_sent_ = false, has_killed_ = false;
-  std::optional<Clock::time_point> deadline_;  ///< of those that are left
+  std::optional<Clock::time_point> deadline_;  ///< time at which those that are left are killed
 };
 
 }  // namespace

@@ -7,15 +7,15 @@
 namespace stoker::train {
 
 struct StartedRanks {
-  const char* const* arguments = nullptr;  ///< of this process, which each rank gets, too
+  const char* const* arguments = nullptr;  ///< arguments of this process, which each rank gets, too
   int count = 1;
   int64_t restarts = 0;       ///< how often all are started again after one was lost
-  int64_t stopped_code = 75;  ///< of a rank that was stopped cleanly; see --stop-exit-code
+  int64_t stopped_code = 75;  ///< exit code of a rank that was stopped cleanly; see --stop-exit-code
 };
 
 /// How the ranks ended.
 struct RanksEnd {
-  int exit_code = 0;        ///< of rank 0, or of the first rank that failed by itself
+  int exit_code = 0;        ///< exit code of rank 0, or of the first rank that failed by itself
   bool has_failed = false;  ///< one of them
   std::string
       stopped_by;  ///< the signal, as in "TERM", where rank 0 did not report it; else it has written the last line

@@ -46,7 +46,7 @@ std::string numbers_text(const float* numbers, size_t count) {
 
 struct Captions {
   std::string truth, predicted;
-  bool is_wrong = false;  ///< of classes and labels
+  bool is_wrong = false;  ///< true for a wrong prediction of classes or labels
 };
 
 /// Names of the labels that are at least their threshold.

@@ -25,7 +25,7 @@ int64_t batch_buffer_bytes(const config::ResolvedOptions& options, const data::S
 
 struct Caches {
   std::vector<std::string> lines;  ///< one for each split
-  int64_t planned_bytes = 0;       ///< of both when full
+  int64_t planned_bytes = 0;       ///< size of both caches when full
 };
 /// Measures automatic cache and cache-budget, and puts both splits behind caches, training first: what it leaves
 /// of the budget is for validation. The budget is half of what is free on `machine` less `reserved_bytes`, which the

@@ -39,8 +39,8 @@ struct PlanParts {
   const engine::Task& task;
   int64_t data_bytes = 0;  ///< that opening the data took
   bool resumes = false;
-  int64_t ranks = 1;      ///< of the run
-  int64_t processes = 1;  ///< of them on this machine, which share its memory
+  int64_t ranks = 1;      ///< number of ranks of the run
+  int64_t processes = 1;  ///< number of ranks on this machine, which share its memory
   int64_t most_side = 0;  ///< above 0: activations are tried on images of at most this side, and extended by area
   bool computes = true;   ///< else activations are left out
 };
@@ -62,7 +62,7 @@ bool trains_on_one_image(const config::ResolvedOptions& options, const data::Sou
 
 /// Highest memory of this process, and of LibTorch on its device.
 struct ObservedMemory {
-  int64_t host_bytes = 0, device_bytes = 0;  ///< of a device with the pieces between tensors
+  int64_t host_bytes = 0, device_bytes = 0;  ///< peaks; on a device with the pieces between tensors
   int64_t device_allocated_bytes = 0;        ///< without them: what the plan predicts
 };
 ObservedMemory observed_memory(torch::Device device);

@@ -25,8 +25,8 @@ struct RunSetup {
   std::unique_ptr<engine::Task> task;
   engine::Learner learner;
   Caches caches;
-  std::optional<double> bfloat16_speed;      ///< of training the network on a CPU, over float32; absent: not measured
-  std::optional<double> other_layout_speed;  ///< of training in the layout that was not requested; absent: not measured
+  std::optional<double> bfloat16_speed;      ///< training speed on a CPU in bfloat16 over float32; absent: not measured
+  std::optional<double> other_layout_speed;  ///< training speed in the layout not requested; absent: not measured
   plan::PlanInputs inputs;
   plan::MemoryBudget budget;  ///< as it was when the plan was made
 };
@@ -38,7 +38,7 @@ void set_up_data(Settings& settings, bool measure, RunSetup& prepared);
 /// The other processes of a run, as far as its setup has to do with them.
 struct RunShare {
   int64_t ranks = 1;
-  int64_t processes = 1;  ///< of them on this machine, which share its memory
+  int64_t processes = 1;  ///< number of ranks on this machine, which share its memory
   /// The batch-size that all take, of what each has chosen; empty: there are no others.
   std::function<config::Measured<int64_t>(const config::Measured<int64_t>& own)> agree_on_batch = {};
   FromRoot from_root = {};       ///< see measure_amp()

@@ -12,7 +12,7 @@ namespace {
 
 /// A function of Python that builds tensors: the argument that is their class, and how Python makes plain ones of them.
 struct TensorBuilder {
-  std::string_view begin;  ///< of its name: releases add _v2
+  std::string_view begin;  ///< start of its name: releases add _v2
   int class_argument;      ///< -1: none
   const char* plain;
 };

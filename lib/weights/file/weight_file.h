@@ -20,7 +20,7 @@ namespace stoker::weights {
 using data::NumberType;
 using data::Storage;
 
-uint64_t bytes_of(NumberType type);             ///< of one number
+uint64_t bytes_of(NumberType type);             ///< size of one number
 const char* safetensors_name(NumberType type);  ///< "F32"
 
 struct StoredTensor {
@@ -51,7 +51,7 @@ class WeightFile {
   std::vector<OpaqueEntry> opaque;
   std::vector<std::string> passed_over;  ///< names of Python that stand beside the tensors: nothing of them was run
   std::vector<std::shared_ptr<const data::ByteReader>> files;
-  std::map<std::string, std::string> metadata{};  ///< of one safetensors file
+  std::map<std::string, std::string> metadata{};  ///< metadata of one safetensors file
 
   const std::string& path() const { return files.at(0)->name(); }
   /// Reads all of a storage: storages[i].bytes bytes. Throws Error{data} where the content does not fit its checksum or

@@ -68,15 +68,15 @@ struct Recipient {
 struct HeadChoice {
   bool is_fresh = false;
   std::vector<int64_t> rows;
-  int64_t classes = 0;  ///< of the file
+  int64_t classes = 0;  ///< number of classes of the file
 };
 
 struct Fitted {
   std::vector<std::pair<model::NamedTensor, torch::Tensor>> values;  ///< tensor of the network, its new value
-  std::vector<std::string> fresh_shape, fresh_absent;  ///< of the classifier: another shape there, not there
-  std::vector<std::string> fresh_asked;                ///< of the classifier: as in HeadChoice
-  std::vector<std::string> fresh_classes;              ///< of the classifier: none of its rows is of a class of ours
-  int64_t rows_kept = -1, rows = 0;                    ///< of the classifier, where its rows were chosen by name
+  std::vector<std::string> fresh_shape, fresh_absent;  ///< tensors of the classifier: another shape there, not there
+  std::vector<std::string> fresh_asked;                ///< tensors of the classifier: as in HeadChoice
+  std::vector<std::string> fresh_classes;              ///< tensors of the classifier: no row is of a class of ours
+  int64_t rows_kept = -1, rows = 0;                    ///< rows of the classifier, where they were chosen by name
   bool has_unnamed_head = false;                       ///< the classifier is that of a file that names no classes
   std::vector<std::string> changed;                    ///< what was done to which tensor
   std::vector<std::string> left_out;                   ///< tensors of a classifier that the network does not have

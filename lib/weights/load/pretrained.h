@@ -15,12 +15,12 @@ namespace stoker::weights {
 /// Facts about weights besides the file that they are in.
 struct StartOptions {
   bool fresh_head = false;    ///< the classifier starts at random
-  double norm_eps = 0;        ///< of their batch norms; 0: that of the library whose names they have
+  double norm_eps = 0;        ///< epsilon of their batch norms; 0: that of the library whose names they have
   bool same_padding = false;  ///< the network pads as TensorFlow does
   /// For each class of the network its row in the file's classifier, -1 for none, which starts at random; empty: the
   /// same classes in the same order, as far as is known.
   std::vector<int64_t> head_rows;
-  int64_t head_classes = 0;  ///< of the file's classifier, where head_rows is given
+  int64_t head_classes = 0;  ///< classes of the file's classifier, where head_rows is given
 };
 
 /// The weights that were loaded, left out and changed: lines for the log.

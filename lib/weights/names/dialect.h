@@ -21,7 +21,7 @@ struct Dialect {
   std::string body;               ///< what their names may begin with besides: "resnet."
   std::vector<NameRow> rows;      ///< the first that fits counts
   std::vector<std::string> idle;  ///< patterns of tensors that our network has no use for
-  double norm_eps = 0;            ///< of their batch norms; 0: as ours
+  double norm_eps = 0;            ///< epsilon of their batch norms; 0: as ours
   std::string remark;             ///< a note for users of such weights; empty: none
 };
 

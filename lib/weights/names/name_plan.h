@@ -32,13 +32,13 @@ struct NamePlan {
   /// An object in place of a tensor that the network has.
   struct Object {
     std::string ours;
-    size_t place;  ///< of it among the objects; of the first one where several would make the tensor
+    size_t place;  ///< its index among the objects; that of the first one where several would make the tensor
   };
   std::vector<Object> objects;            ///< sorted by `ours`
-  std::vector<std::string> left_out;      ///< of wrappers beside the network, or idle in the dialect
+  std::vector<std::string> left_out;      ///< tensors of wrappers beside the network, or idle in the dialect
   std::string group, prefix, dialect;     ///< what was chosen; group and prefix may be empty
   std::vector<std::string> other_groups;  ///< that hold tensors, too
-  double norm_eps = 0;                    ///< of their batch norms; 0: as ours
+  double norm_eps = 0;                    ///< epsilon of their batch norms; 0: as ours
   std::string remark;                     ///< a note for users of such weights; may be empty
   size_t profiler_counters = 0;           ///< total_ops and total_params, which are left out
   size_t matched = 0;                     ///< sources that the network has a tensor for

@@ -63,7 +63,7 @@ TEST(MelSpectrogramTest, EveryScaleNormAndWindowHasTorchaudiosNumbers) {
     MelScale scale;
     MelNorm norm;
     int64_t n_fft, frames;
-    std::array<double, 12> powers;  ///< of each band at the first frame, the twelfth and the last
+    std::array<double, 12> powers;  ///< power of each band at the first frame, the twelfth and the last
   };
   const Expected all[] = {
       {MelScale::htk,

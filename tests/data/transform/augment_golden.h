@@ -10,8 +10,8 @@ namespace stoker::data {
 struct GoldenDigest {
   const char* operation;
   std::vector<double> numbers;
-  uint32_t gray, rgb;  ///< of the pattern image, 24 x 24, halved and made 40 brighter
-  uint32_t wide;       ///< of such an RGB image, 20 high and 28 wide; 0: it would have another shape
+  uint32_t gray, rgb;  ///< digests for the pattern image, 24 x 24, halved and made 40 brighter
+  uint32_t wide;       ///< digest for such an RGB image, 20 high and 28 wide; 0: it would have another shape
 };
 
 inline const GoldenDigest kGoldenDigests[] = {
@@ -71,7 +71,7 @@ inline const GoldenDigest kGoldenDigests[] = {
 struct GoldenPixels {
   const char* operation;
   std::vector<double> numbers;
-  std::vector<int> gray;  ///< of the pattern image, 12 x 12
+  std::vector<int> gray;  ///< result for the pattern image, 12 x 12
 };
 
 inline const GoldenPixels kGoldenPixels[] = {

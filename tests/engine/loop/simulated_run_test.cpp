@@ -78,7 +78,7 @@ struct Ended {
   std::vector<NamedTensor> state, saved;
   std::vector<double> reported;
   int64_t skipped = 0;
-  std::string failure;  ///< of the run or of the device; empty: none
+  std::string failure;  ///< failure of the run or of the device; empty: none
 };
 
 bool same(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {

@@ -33,7 +33,7 @@ class SkippingRunTest : public TrainerTest {
 
   TinyOptions options_;
   std::vector<ReportEvent> reports_;
-  std::string hint_;  ///< of the error
+  std::string hint_;  ///< hint of the error
 };
 
 TEST_F(SkippingRunTest, UpdatesThatAreSkippedForeverEndTheRun) {

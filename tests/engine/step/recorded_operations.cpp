@@ -52,7 +52,7 @@ struct Tape {
   struct Kept {
     at::Tensor tensor, values;
   };
-  std::unordered_map<const void*, Kept> before;  ///< of other tensors, by their storage and place in it
+  std::unordered_map<const void*, Kept> before;  ///< values of other tensors, by their storage and place in it
   std::string refused;
 
   void see_inputs(const std::vector<c10::IValue>& inputs) {

@@ -20,7 +20,7 @@ class OperationRecorder : public engine::GraphRunner {
   /// Recording throws at the first operation with this name, "aten::relu"; empty: never.
   std::string cannot_record;
   int64_t warm_ups = 0, records = 0, replays = 0;
-  int64_t operations = 0;  ///< of the last record
+  int64_t operations = 0;  ///< number of operations of the last record
   bool is_recording = false;
 };
 

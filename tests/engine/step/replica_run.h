@@ -144,7 +144,7 @@ inline Learner made_learner(std::shared_ptr<Watched> watched = std::make_shared<
 struct End {
   at::Tensor state;  ///< all weights and buffers behind one another, as doubles
   SumValues sums;
-  int64_t images = 0;  ///< of the last update
+  int64_t images = 0;  ///< images of the last update
   int64_t micro_batches = 1;
 };
 

@@ -32,7 +32,7 @@ struct Trained {
   int64_t side = 32;  ///< pixels
   double drop_rate = 0, drop_path_rate = 0;
   int64_t batches = 20, accumulation = 1;
-  int64_t last_images = kBatch;       ///< of the last batch
+  int64_t last_images = kBatch;       ///< images of the last batch
   std::vector<int64_t> skipped = {};  ///< batches that lost an image
   bool bfloat16 = false, average = false, auto_micro_batch = false;
   double clip = 0;

@@ -85,9 +85,9 @@ struct ComputedGolden {
   std::vector<double> logits;  ///< in evaluation, [2, 5]
   double train_loss;           ///< mean, without dropout and stochastic depth
   const char* first_convolution;
-  double gradient_norm;   ///< of its weight
+  double gradient_norm;   ///< norm of its weight's gradient
   const char* last_norm;  ///< batch norm, or null
-  double variance_sum;    ///< of its running variances after one step
+  double variance_sum;    ///< sum of its running variances after one step
 };
 
 const std::vector<ComputedGolden> kComputedGoldens = {
@@ -200,7 +200,7 @@ const std::vector<ComputedGolden> kComputedGoldens = {
 /// For the loss above, in float64.
 struct GradientGolden {
   const char* name;
-  double length;   ///< of all gradients as one vector
+  double length;   ///< L2 norm of all gradients as one vector
   double product;  ///< with numbers by formula
 };
 

@@ -135,7 +135,7 @@ class EntropyDecoder {
   std::array<BlockPlan, D_MAX_BLOCKS_IN_MCU> plan_;
   int blocks_in_mcu_ = 0;
   std::array<int32_t, MAX_COMPS_IN_SCAN> last_dc_{};
-  uint32_t column_ = 0;  ///< of the next MCU
+  uint32_t column_ = 0;  ///< column of the next MCU
   uint32_t restart_interval_ = 0, mcus_to_restart_ = 0, next_restart_ = 0;
   std::array<HuffmanTable, kTables> tables_;
   std::array<uint64_t, kTables> last_use_{};  ///< image number; 0: empty

@@ -20,7 +20,7 @@ namespace {
 /// As in jpeg_decode.cpp: callbacks jump to where the work began, and nothing with a destructor lies between.
 struct WriteSession {
   jpeg_compress_struct writer;
-  jpeg_decompress_struct reader;  ///< of a transcode
+  jpeg_decompress_struct reader;  ///< decompressor of a transcode
   jpeg_error_mgr errors;
   jpeg_progress_mgr progress;
   std::jmp_buf on_error;

@@ -39,9 +39,9 @@ struct DecodeLimits {
   double max_megapixels = 64;
   int max_side = 65535;
   int max_jpeg_scans = 100;
-  double max_seconds = 30;     ///< of one JPEG; generous, since a slow machine must not make an image bad
+  double max_seconds = 30;     ///< time limit of one JPEG; generous, since a slow machine must not make an image bad
   bool repair = false;         ///< damaged JPEGs and sounds give what can be read of them; see take_repair()
-  ValueRange range;            ///< of 16 bits and more
+  ValueRange range;            ///< black and white of images of 16 bits and more
   SeenValues* seen = nullptr;  ///< takes the numbers that `range` is for; null: they are not needed
 };
 

@@ -15,8 +15,8 @@ namespace stoker::data {
 /// The tags of a directory; the defaults of TIFF's specification where a tag is missing.
 struct TiffDirectory {
   uint64_t width = 0, height = 0;  ///< pixels
-  uint64_t bits = 1;               ///< of a sample
-  uint64_t samples = 1;            ///< of a pixel
+  uint64_t bits = 1;               ///< bits per sample
+  uint64_t samples = 1;            ///< samples per pixel
   uint64_t colour_kind = 1;        ///< 0 and 1 gray, 2 RGB, 3 palette, 5 CMYK, 6 YCbCr
   uint64_t compression = 1;
   uint64_t planes = 1;  ///< 1 interleaved, 2 one plane per sample
