@@ -419,7 +419,7 @@ void declare_classes(Declaration& d, OptionsOf<Pick>& o) {
       .unit("probability")
       .help(
           "binary, multilabel: probability from which a label counts as positive, one or one per label. Raise it where "
-          "false alarms cost more than misses. It changes accuracy, precision, recall and F1, not AUC.")
+          "false alarms cost more than misses. It changes accuracy, F1, precision, recall.")
       .used_in_inference();
   d.add("temperature", o.task.temperature, number_codec(kAboveZero))
       .value_in_older_runs("1")
