@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "core/text/address.h"
 #include "engine/device/device.h"
 #include "engine/step/recompute.h"
 #include "model/buffers.h"
@@ -228,6 +229,11 @@ void require_starting_weights(const config::ResolvedModelOptions& options) {
   if (options.init_from.empty()) return;
   const std::string& network = model::takes_clips(options.model) ? options.backbone : options.model;
   const StartPlace place = start_place(options, network);
+  if (core::is_address(place.name)) {
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("{} is an address; weights are read from this machine", core::printable(place.name)),
+                      core::copy_first(place.name) + "--init-from FILE");
+  }
   if (place.is_by_name) return weights::require_local_weights(place.name, network);
   if (core::file_exists(place.file)) return;
   throw core::Error(core::ErrorKind::no_input,

@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/text/address.h"
 #include "model/model.h"
 #include "weights/file/opaque_tensors.h"
 #include "weights/file/weight_file.h"
@@ -152,11 +151,6 @@ namespace {
 
 [[noreturn]] void refuse_name(const std::string& name, const std::string& network, const LocalWeights& local,
                               std::vector<std::string> passed_over) {
-  if (core::is_address(name)) {
-    throw core::Error(core::ErrorKind::no_input,
-                      format("{} is an address; weights are read from this machine", printable(name)),
-                      core::copy_first(name) + "--init-from FILE");
-  }
   for (const std::string& path : local.unfinished) passed_over.push_back(printable(path) + ": an unfinished download");
   const std::string folders = core::list_text(local.folders, local.folders.size());
   const bool is_folder = local.folders.size() == 1 && local.folders[0] == name;
