@@ -136,9 +136,12 @@ Outcome outcome_of(const Work& work, const Program& program, const config::Confi
   try {
     return work();
   } catch (const core::StopRequested&) {  // before anything was trained: nothing to save
-    const bool interrupted = core::stop_signal_name() == "INT";
+    const std::string signal = core::stop_signal_name();
+    const bool interrupted = signal == "INT";
+    core::log_info("stopped by {}: nothing more is saved; run the same command again",
+                   signal == core::kJobEnd ? "the end of the job" : "SIG" + signal);
     return {interrupted ? core::kExitInterrupted : static_cast<int>(options.run.stop_exit_code),
-            core::stop_reason(core::stop_signal_name())};
+            core::stop_reason(signal)};
   } catch (const std::exception& error) {
     return failed(program.error_of(error, options), configuration.table);
   }

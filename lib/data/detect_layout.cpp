@@ -132,10 +132,9 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool h
                        core::format("{} has folders, but none is called '{}'{}", core::printable(options.data_dir),
                                     core::printable(options.train_split), found),
                        options,
-                       (near.empty() ? "" : "did you mean --train-split " + core::shell_word(near) + "? Else, ") +
-                           std::string("if they are class folders, add --val-fraction 0.1 (or --val-split none, to "
-                                       "train on all); if one of them is the training split, name it with "
-                                       "--train-split"));
+                       "if they are class folders, add --val-fraction 0.1 (or --val-split none, to train on all); if "
+                       "one of them is the training split, name it with --train-split" +
+                           (near.empty() ? "" : " (did you mean --train-split " + core::shell_word(near) + "?)"));
   }
   if (has_train && !has_videos && folders_in(options.data_dir + "/" + options.train_split).empty()) {
     throw layout_error(core::ErrorKind::data,

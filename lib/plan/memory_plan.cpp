@@ -112,8 +112,9 @@ void add_host_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
   add_line(lines, "batch buffers",
            batch_buffer_bytes(inputs, inputs.batch_size, inputs.train_images) +
                batch_buffer_bytes(inputs, inputs.val_batch_size, inputs.val_images),
-           format("{} batches of {} to train on, {} of {} to evaluate on", ring_of(inputs), inputs.batch_size,
-                  ring_of(inputs), inputs.val_batch_size));
+           format("{} batches of {} to train on, {} of {} to evaluate on", ring_of(inputs),
+                  std::min(inputs.batch_size, inputs.train_images), ring_of(inputs),
+                  std::min(inputs.val_batch_size, inputs.val_images)));
   add_line(lines, "cache", inputs.cache_bytes, "when full");
   add_line(lines, "results", inputs.result_bytes,
            "counts and tables of an evaluation, the confusion of classes among them");
@@ -171,13 +172,14 @@ std::string batch_flags(const std::string& other, const PlanInputs& requested, c
 std::string batch_advice(const std::string& other, const PlanInputs& requested, const PlanInputs& smaller,
                          const MemoryBudget& budget) {
   const int64_t images = requested.batch_size * requested.accumulation_steps;
+  const bool is_all = requested.replicas == 1 && requested.train_images > 0 && images >= requested.train_images;
   const std::string flags = batch_flags(other, requested, smaller);
   for (int64_t batch = smaller.batch_size; batch > 1; --batch) {
     const PlanInputs divided = with_batch(smaller, batch);
-    if (images % batch != 0 || !fits(accumulating(divided), budget, kAdviceMargin)) continue;
-    return format("{}{} --accumulation-steps {}",
-                  batch == smaller.batch_size ? "" : flags + ", or for the same update ",
-                  batch_flags(other, requested, divided), images / batch);
+    if ((!is_all && images % batch != 0) || !fits(accumulating(divided), budget, kAdviceMargin)) continue;
+    return format(
+        "{}{} --accumulation-steps {}", batch == smaller.batch_size ? "" : flags + ", or for the same update ",
+        batch_flags(other, requested, divided), is_all ? (requested.train_images + batch - 1) / batch : images / batch);
   }
   return flags;
 }

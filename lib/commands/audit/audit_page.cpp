@@ -90,8 +90,8 @@ class AuditPage {
     for (const DuplicateGroup& group : found().groups) {
       if (!wanted(group) || ++all > kShownGroups) continue;
       html += format("<p>{}</p><div class=\"pictures\">\n", group.exact ? "equal" : "near");
-      for (size_t i = 0; i < std::min(kShownMembers, group.members.size()); ++i) {
-        html += figure(group.members[i], "<b>" + escape_html(audited_.label_of(group.members[i])) + "</b>");
+      for (const data::SampleAt& member : group.examples(kShownMembers)) {
+        html += figure(member, "<b>" + escape_html(audited_.label_of(member)) + "</b>");
       }
       html += "</div>\n";
       if (group.members.size() > kShownMembers) {

@@ -47,11 +47,11 @@ std::string more_text(size_t all, const char* where = "") {
 
 std::string group_line(const Audited& audited, const DuplicateGroup& group) {
   std::string text = group.exact ? "  equal     " : "  near      ";
-  for (size_t i = 0; i < std::min<size_t>(4, group.members.size()); ++i) {
-    const data::SampleAt& member = group.members[i];
-    text += format("{}{} ({})", i > 0 ? " = " : "", audited.name_of(member), audited.label_of(member));
+  const std::vector<data::SampleAt> examples = group.examples(4);
+  for (size_t i = 0; i < examples.size(); ++i) {
+    text += format("{}{} ({})", i > 0 ? " = " : "", audited.name_of(examples[i]), audited.label_of(examples[i]));
   }
-  if (group.members.size() > 4) text += format(" and {} more", group.members.size() - 4);
+  if (group.members.size() > examples.size()) text += format(" and {} more", group.members.size() - examples.size());
   return text + "\n";
 }
 

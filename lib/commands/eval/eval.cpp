@@ -221,8 +221,13 @@ core::Json calibrate(const LoadedModel& loaded, const statistics::EvaluatedSampl
       fitted.temperature, 100 * check.before.ece, 100 * check.after.ece, 100 * check.after.chance_ece,
       check.before.loss, check.after.loss,
       has_labels ? format(", f1 {:.4f} -> {:.4f}", check.before.f1, check.after.f1) : "");
-  core::log_info("             fitted to {} images and judged on {} others; stored in {}/{}: fitted to all {}",
-                 check.fitted, check.judged, core::printable(loaded.saved.path), engine::kPreprocessFile, raw.count());
+  std::vector<std::string> stored;
+  if (!check.loss_is_worse()) stored.emplace_back("temperature");
+  if (has_labels && !check.f1_is_worse()) stored.emplace_back("thresholds");
+  core::log_info("             fitted to {} images and judged on {} others; {}", check.fitted, check.judged,
+                 stored.empty() ? "nothing is stored"
+                                : format("stored in {}/{}: {}, fitted to all {}", core::printable(loaded.saved.path),
+                                         engine::kPreprocessFile, core::list_text(stored), raw.count()));
   if (check.loss_is_worse()) {
     core::log_warning("the temperature makes held-out images worse and is not stored: use more images");
   }

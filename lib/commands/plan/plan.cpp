@@ -51,7 +51,7 @@ std::vector<std::string> known_lines(const config::ResolvedOptions& options, con
   std::vector<std::string> lines = {format("model     {}, {} parameters", options.model.model,
                                            core::count_text(model::parameter_count(*learner.model)))};
   for (const std::string& line : plan::plan_summary(memory, memory_budget(learner.device))) {
-    lines.push_back(line + ", without activations, which are measured next");
+    lines.push_back(line + "; activations are estimates, measured next");
   }
   lines.push_back(disk_line(disk_plan(options.run, memory.checkpoint_bytes)));
   return lines;

@@ -372,6 +372,16 @@ std::vector<Picture> one_of_each(const Scan& scan, SampleGroups& groups) {
 
 }  // namespace
 
+std::vector<SampleAt> DuplicateGroup::examples(size_t count) const {
+  std::vector<SampleAt> first, others;
+  for (const SampleAt& member : members) {
+    (first.empty() || first.back().split != member.split ? first : others).push_back(member);
+  }
+  first.insert(first.end(), others.begin(), others.end());
+  first.resize(std::min(count, first.size()));
+  return first;
+}
+
 AuditFindings audit(const std::vector<SplitToAudit>& splits, const AuditSettings& settings,
                     const AuditProgress& on_progress) {
   const Samples samples(splits);

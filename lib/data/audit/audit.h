@@ -42,6 +42,9 @@ struct DuplicateGroup {
   bool exact = true;  ///< all have the same pixels; else some are resized, recompressed, mirrored or cropped
   bool across_splits = false;
   bool labels_differ = false;
+
+  /// At most `count` members: the first of each split, then the others in order.
+  std::vector<SampleAt> examples(size_t count) const;
 };
 
 /// How many samples have one property.

@@ -54,6 +54,14 @@ void trust_network_files() { is_trusted = true; }
 
 bool trusts_network_files() { return is_trusted; }
 
+void require_trust(const std::string& model) {
+  if (is_trusted || !is_network_file(model) || !core::file_exists(model)) return;
+  throw Error(ErrorKind::config,
+              core::format("{}: a network in a file is a program, which runs as you", core::printable(model)),
+              "add --trust-model if you trust its author; a file of weights is for --init-from, beside --model NAME of "
+              "train list models");
+}
+
 NetworkFile read_network_file(const std::string& path) {
   NetworkFile file;
   file.bytes = core::read_file(path, kMaxBytes);
@@ -62,13 +70,7 @@ NetworkFile read_network_file(const std::string& path) {
 }
 
 std::unique_ptr<ForeignNetwork> open_foreign_network(const std::string& bytes, const std::string& path) {
-  if (!is_trusted) {
-    throw Error(
-        ErrorKind::config,
-        core::format("{}: a network in a file is a program, which runs as you", core::printable(path)),
-        "add --trust-model if you trust its author; a file of weights is for --init-from, beside --model NAME of "
-        "train list models");
-  }
+  require_trust(path);
   std::string problem;
   std::unique_ptr<ForeignNetwork> network(open_library()(bytes, problem));
   if (network) return network;

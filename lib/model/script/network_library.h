@@ -15,6 +15,8 @@ bool is_network_file(const std::string& model);
 /// From now on code of such files may run in this process. Before other threads start; never taken back.
 void trust_network_files();
 bool trusts_network_files();
+/// Throws Error{config} where the network is an existing file and trust_network_files() was not called.
+void require_trust(const std::string& model);
 
 /// A file as it was read at one moment.
 struct NetworkFile {

@@ -32,16 +32,18 @@ std::vector<std::string> model_lines(const BannerFacts& facts) {
 
 std::vector<std::string> batch_lines(const BannerFacts& facts) {
   const int64_t images = facts.batch_size * facts.accumulation * facts.replicas;
+  const bool is_more = facts.train_images > 0 && images > facts.train_images;
+  const std::string product =
+      format("{}{} per update", is_more ? ": all " : " = ", is_more ? facts.train_images : images);
   if (facts.replicas == 1) {
-    const bool is_more = facts.train_images > 0 && images > facts.train_images;
-    return {format("batch     {} {} per device x {} accumulation x 1 device{}{} per update", facts.batch_size,
-                   facts.items, facts.accumulation, is_more ? ": all " : " = ", is_more ? facts.train_images : images)};
+    return {format("batch     {} {} per device x {} accumulation x 1 device{}", facts.batch_size, facts.items,
+                   facts.accumulation, product)};
   }
   const bool is_power_of_two = (facts.replicas & (facts.replicas - 1)) == 0;
   const int64_t of_each = facts.replicas / facts.ranks;
   std::vector<std::string> lines = {
-      format("batch     {} {} x {} accumulation x {} replicas = {} per update", facts.batch_size, facts.items,
-             facts.accumulation, facts.replicas, images),
+      format("batch     {} {} x {} accumulation x {} replicas{}", facts.batch_size, facts.items, facts.accumulation,
+             facts.replicas, product),
       format("          {} process{} x {} replica{}: {}", facts.ranks, facts.ranks == 1 ? "" : "es", of_each,
              of_each == 1 ? "" : "s",
              facts.bits_depend_on_ranks ? "exchange fast, results depend on the number of processes"

@@ -361,7 +361,7 @@ std::string facts_section(const Runs& runs) {
       {"resumes", [](const RunRecord& run) { return run.resumes == 0 ? "" : format("{}", run.resumes); }},
       {"training and validation", time_text},
       {"updates", [](const RunRecord& run) { return last_cell(run, "updates"); }},
-      {"images per update", batch_text},
+      {"batch size", batch_text},
       {"images/s", [](const RunRecord& run) { return mean_text(curve_of(run.by_epoch, "images_per_second"), 1, ""); }},
       {"share of the peak (MFU)",
        [](const RunRecord& run) { return mean_text(curve_of(run.by_epoch, "mfu"), 100, " %"); }},

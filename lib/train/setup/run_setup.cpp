@@ -15,6 +15,7 @@
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
 #include "engine/probe/probe_input.h"
+#include "model/script/network_library.h"
 #include "plan/memory_plan.h"
 #include "proof/standing.h"
 #include "train/setup/assemble.h"
@@ -152,6 +153,7 @@ std::pair<std::vector<double>, std::vector<double>> normalisation_of_run(const s
 
 void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
   const config::DataOptions& given = settings.given_data();
+  model::require_trust(settings.options().model.model);
   require_teacher(settings.options());
   const int64_t resident_before = settled_resident_bytes();
   prepared.datasets = data::open_datasets(measure ? given : without_copies(given));

@@ -174,8 +174,10 @@ namespace {
       "name a file, a folder or a run of train, or another network: --model resnet18; train list weights prints those "
       "that have pretrained weights";
   if (is_folder && passed_over.empty()) {
-    hint = format("images to train on are named with --data-dir {} --pretrained; weights by a file, a folder or a run",
-                  core::shell_word(name));
+    hint = format(
+        "images to train on are named with --data-dir {} --pretrained; weights by a file, a folder, a run, or as "
+        "train list weights prints them",
+        core::shell_word(name));
   } else if (is_of_other) {
     const bool has_own = !ways_to_fetch(network, network, "").empty();
     hint = format("--model {} fits them; {}", theirs,

@@ -129,6 +129,14 @@ SampleContent long_content(std::vector<uint8_t>& bytes, size_t changed) {
   return content;
 }
 
+TEST(DuplicateGroupTest, ExamplesShowTheFirstOfEachSplitBeforeTheOthers) {
+  DuplicateGroup group;
+  for (int64_t index = 0; index < 9; ++index) group.members.push_back({0, index});
+  group.members.push_back({1, 7});
+  EXPECT_EQ(group.examples(3), (std::vector<SampleAt>{{0, 0}, {1, 7}, {0, 1}}));
+  EXPECT_EQ(group.examples(99).size(), group.members.size());
+}
+
 TEST(SeenContentsTest, EqualContentsAreFoundAndOthersAreNot) {
   std::vector<uint8_t> bytes;
   SeenContents training(4), validation(3);

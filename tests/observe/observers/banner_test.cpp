@@ -53,6 +53,7 @@ TEST(BannerTest, TheBatchOfManyProcessesFits80Columns) {
   many.accumulation = 16;
   many.ranks = 16;
   many.replicas = 64;
+  many.train_images = 5'000'000;
   const std::vector<std::string> lines = banner_lines(many);
   EXPECT_NE(joined(lines).find("4096 images x 16 accumulation x 64 replicas = 4194304 per update\n"),
             std::string::npos);
@@ -72,6 +73,9 @@ TEST(BannerTest, ABatchOfMoreThanThereAreHasThemAll) {
   few.batch_size = 64;
   few.train_images = 54;
   EXPECT_NE(joined(banner_lines(few)).find("x 1 accumulation x 1 device: all 54 per update\n"), std::string::npos);
+  few.replicas = 2;
+  EXPECT_NE(joined(banner_lines(few)).find("x 1 accumulation x 2 replicas: all 54 per update\n"), std::string::npos);
+  few.replicas = 1;
   few.train_images = 64;
   EXPECT_NE(joined(banner_lines(few)).find("x 1 accumulation x 1 device = 64 per update\n"), std::string::npos);
 }
