@@ -46,6 +46,13 @@ std::string first_lines(const std::string& text) {
   return text.size() <= kMax ? text : text.substr(0, kMax) + " ...";
 }
 
+Error untrusted(const std::string& path) {
+  return {ErrorKind::config,
+          core::format("{}: a network in a file is a program, which runs as you", core::printable(path)),
+          "add --trust-model if you trust its author; a file of weights is for --init-from, beside --model NAME of "
+          "train list models"};
+}
+
 }  // namespace
 
 bool is_network_file(const std::string& model) { return model.find_first_of("./") != std::string::npos; }
@@ -55,11 +62,7 @@ void trust_network_files() { is_trusted = true; }
 bool trusts_network_files() { return is_trusted; }
 
 void require_trust(const std::string& model) {
-  if (is_trusted || !is_network_file(model) || !core::file_exists(model)) return;
-  throw Error(ErrorKind::config,
-              core::format("{}: a network in a file is a program, which runs as you", core::printable(model)),
-              "add --trust-model if you trust its author; a file of weights is for --init-from, beside --model NAME of "
-              "train list models");
+  if (!is_trusted && is_network_file(model) && core::file_exists(model)) throw untrusted(model);
 }
 
 NetworkFile read_network_file(const std::string& path) {
@@ -70,7 +73,7 @@ NetworkFile read_network_file(const std::string& path) {
 }
 
 std::unique_ptr<ForeignNetwork> open_foreign_network(const std::string& bytes, const std::string& path) {
-  require_trust(path);
+  if (!is_trusted) throw untrusted(path);
   std::string problem;
   std::unique_ptr<ForeignNetwork> network(open_library()(bytes, problem));
   if (network) return network;
