@@ -26,7 +26,7 @@ if [ ! -f "$cuda/nccl.h" ]; then
   echo "not compiled, for there is no nccl.h in $cuda: lib/engine/group/c10d/nccl_peers.cpp" >&2
   skipped="device_cpu|nccl_peers"
 fi
-# What asks for a device in any way: streams, locked pages, kernels that CPUs do not have.
+# Sources that use a device in any way: streams, locked pages, kernels that CPUs do not have.
 for source in $(grep -rlE "is_cuda|cuda::|StreamGuard|record_stream|pinned_memory|non_blocking|_fused_|_amp_foreach|nccl[.]h" lib \
   --include=*.cpp | grep -vE "$skipped" | sort) tests/hooks/sync_errors.cpp; do
   # shellcheck disable=SC2086  # none or two words

@@ -68,6 +68,7 @@ FORBIDDEN = {
     r"\b(?<!std::)listeners?\b": "observer",
     r"\bin good order\b|\bin vain\b": "cleanly; without effect",
     r"\bstart(?:s)? fresh\b|\bbegin(?:s)? fresh\b": "is randomly initialised, is reset",
+    r"^#+ (?-i:What) ": "a heading whose subject is What: name the subject",
     r"^ *///?<? (?-i:What|Of) ": "a comment whose subject is What or that begins with Of: name the subject",
 }
 
@@ -108,6 +109,15 @@ def anchors(text):
     return found
 
 
+def missing_sources(text):
+    """(line, path) of files of this tree that prose names between backticks and that do not exist; NAME and * stand for any."""
+    for number, line, code in fences(text):
+        for path in re.findall(r"`((?:lib|apps|tests|scripts|configs|docs)/[\w\-./*]*)`", line if code is False else ""):
+            pattern = re.sub("NAME", "*", path.rstrip("/"))
+            if not any(True for found in (pattern, f"{pattern}.*") for _ in ROOT.glob(found)) and "NAME" not in path:
+                yield number, path
+
+
 def check_links():
     problems = []
     texts = {path.resolve(): path.read_text(encoding="utf-8") for path in markdown_files() + [ROOT / "CHANGELOG.md"]}
@@ -124,6 +134,8 @@ def check_links():
                 problems.append(f"{place}: no such file: {address}")
             elif anchor and anchor not in anchors(texts.get(target) or target.read_text(encoding="utf-8")):
                 problems.append(f"{place}: no such heading: {address}")
+    problems += [f"{name_of(path)}:{number}: no such file: {file}" for path, text in texts.items()
+                 if path.name != "CHANGELOG.md" for number, file in missing_sources(text)]
     # Pages that sources name, and hints: users have no source tree.
     listed = [name_of(path) for folder in ("lib", "apps", "tests", "scripts", "configs")
               for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]

@@ -221,7 +221,7 @@ check_syncs() {
   figure calls "$OUT/cuda_calls.txt" 320
 }
 
-# What the plan foresees is what is taken.
+# The predicted memory is the memory that the run uses.
 check_memory() {
   local worst=0
   for row in $(pick "resnet18:512 resnet50:256 vit_b_16:128 convnext_base:64" "small_cnn:16"); do

@@ -9,7 +9,7 @@ train=${2:-$here/build/release/apps/train}
 
 /usr/bin/python3 "$here/scripts/make_data/clips.py" "$work/data" --train 800 --val 200
 
-# What both runs share: a small backbone on 32 pixels in place of an EfficientNet-B0 on 224, on one CPU core.
+# Options of both runs: a small backbone on 32 pixels in place of an EfficientNet-B0 on 224, on one CPU core.
 common=(--config "$here/configs/s1_deepfake.yaml" --data-dir "$work/data" --img-size 32 --width 8
         --train-crop none --color-jitter none --batch-size 16 --lr 0.003 --warmup-epochs 0
         --no-amp --no-channels-last --threads 1 --num-workers 1 --no-report --resume none)
