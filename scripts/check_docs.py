@@ -118,6 +118,12 @@ def missing_sources(text):
                 yield number, path
 
 
+def is_installed(path):
+    """Pages may link to what is installed beside them alone: CMakeLists.txt leaves docs/examples to another package."""
+    docs = ROOT / "docs"
+    return docs in path.parents and docs / "examples" not in (path, *path.parents)
+
+
 def check_links():
     problems = []
     texts = {path.resolve(): path.read_text(encoding="utf-8") for path in markdown_files() + [ROOT / "CHANGELOG.md"]}
@@ -132,6 +138,8 @@ def check_links():
             target = (path.parent / file).resolve() if file else path
             if not target.exists():
                 problems.append(f"{place}: no such file: {address}")
+            elif name_of(path).startswith("docs/") and not is_installed(target):
+                problems.append(f"{place}: not installed beside the pages: {address}")
             elif anchor and anchor not in anchors(texts.get(target) or target.read_text(encoding="utf-8")):
                 problems.append(f"{place}: no such heading: {address}")
     problems += [f"{name_of(path)}:{number}: no such file: {file}" for path, text in texts.items()
@@ -275,6 +283,7 @@ FLAG = r"`(?:-\w`/`|-\w, )?--(?:no-)?([\w-]+)((?: [^`]*)?)`"
 DEFAULTS = [
     (re.compile(FLAG + r",? \(?(?:the )?default(?::| is)? `?([^\s)`;,]+)"), "stated"),
     (re.compile(FLAG + r" \((\d[\d.,]*|on|off)[);,]"), "stated"),
+    (re.compile(r"\| " + FLAG + r" \| [^|]*?\((?:the )?default(?::| is)? `?([^\s)`;,]+)"), "stated"),  # in the next cell of a row
     (re.compile(FLAG + r"(?: \(default\)|, the default\b)"), "value"),
     (re.compile(FLAG + r" (?:\w+ )?defaults to `?([^\s)`;,.]+)"), "stated"),
     (re.compile(FLAG + r" (?:\(|(?:\w+ )?is )`?([^\s)`;,]+)`?,? by default"), "stated"),
