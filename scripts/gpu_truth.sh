@@ -24,7 +24,7 @@ OUT=$(cd "$OUT" && pwd)
 
 on_gpu() { [[ $DEVICE == cuda* ]]; }
 small() { [[ $SCALE == small ]]; }
-only_a_gpu() { on_gpu || { echo "only a GPU can tell"; exit 77; }; }
+only_a_gpu() { on_gpu || { echo "needs a GPU"; exit 77; }; }
 # full or small
 pick() { if small; then echo "$2"; else echo "$1"; fi; }
 figure() { python3 scripts/gpu_truth_figures.py "$@"; }

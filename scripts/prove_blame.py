@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plants causes of divergence and of spikes in runs, and asks `train inspect blame` for them.
+"""Plants causes of divergence and of spikes in runs, which `train inspect blame` must find.
 
     scripts/prove_blame.py --train build/release/apps/train
 

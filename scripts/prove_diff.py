@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plants one difference in one of two runs that are else the same, and asks `train inspect diff` where they part.
+"""Plants one difference in one of two runs that are else the same, and compares what `train inspect diff` reports.
 
     scripts/prove_diff.py --train build/release/apps/train --pairs 20
 
 Planted are in turn: a label, a pixel of a file, the learning rate, the number of threads, two images that have changed places, a
-weight in the checkpoint of update 37. Both runs record the digests of every update, which say where they really part; for a
+weight in the checkpoint of update 37. Both runs record the digests of every update, which show where they really diverge; for a
 planted weight that is the update of its checkpoint. Then all records but those of every 20th update are taken out, so that the
 command has to compute the updates in between again.
 """

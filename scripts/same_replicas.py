@@ -9,8 +9,8 @@ average, the optimizer's state and summary.csv less its clock columns must be th
 A way is PROCESSESxOMP_NUM_THREADS, as in 2x1. `namespaces` is two machines with two processes each, network namespaces of
 this one, made by scripts/starters/two_machines.sh: as root, and only where --ways names it.
 
-Every run has mixup, an average of the weights and clipping, and skips torn images. The images are made here; their number
-divides nowhere, so that the last batch and the last update of each epoch are short. With --resume each run is stopped
+Every run has mixup, an average of the weights and clipping, and skips torn images. The images are made here; no batch
+size divides their number, so that the last batch and the last update of each epoch are short. With --resume each run is stopped
 halfway and continues in another way. Ends with 1 when a run differs.
 """
 import argparse

@@ -180,7 +180,7 @@ constexpr bool bits_depend_on_ranks(Exchange exchange) {
 template <template <typename> class Pick>
 struct DataOptionsOf {
   DatasetType dataset = DatasetType::automatic;  ///< automatic: derived from what data_dir holds
-  TaskKind task = TaskKind::multiclass;          ///< what is learned of each image
+  TaskKind task = TaskKind::multiclass;          ///< the kind of label
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   std::string train_split = "train";  ///< folder, IDX stem or CSV file name without .csv
   /// Nothing: the first of val, validation, test, t10k that exists. kNoValidation: none.

@@ -48,7 +48,7 @@ STOKER_API const char* stoker_preprocess_json(const stoker_network* network);
 STOKER_API int stoker_classify_file_bytes(stoker_network* network, const void* bytes, size_t size, float* predictions);
 
 /* `pixels`: height x width x channels bytes without gaps, rows from top to bottom; channels 1 (gray) or 3 (red, green,
- * blue). Of any size: resized and cropped as the run does it. */
+ * blue). Any size: resized and cropped as the run does it. */
 STOKER_API int stoker_classify_pixels(stoker_network* network, const uint8_t* pixels, int64_t height, int64_t width,
                                       int64_t channels, float* predictions);
 

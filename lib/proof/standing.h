@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of the libraries that this process computes with: what was proven, what is wrong, and the remedy in
-// force. Of the process, as the libraries are.
+// force. One for the process, as the libraries are.
 #pragma once
 
 #include <string>

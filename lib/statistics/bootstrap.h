@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a figure of some samples may lie from that of all samples there could have been: the samples are drawn again
-// and again from themselves, with replacement.
+// Bootstrap: the confidence interval of a metric, from resamples of the samples, drawn with
+// replacement.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ Interval difference_interval(int64_t first_alone, int64_t second_alone, int64_t 
 
 /// How probable a difference at least as large is between two networks that are worth the same: p of a paired test in
 /// which each sample is given to either by a coin. `statistic` is of the samples of both, first those of one, then of
-/// the other. One p for each figure; NaN: undefined. Of a share sign_test() has the exact p.
+/// the other. One p for each figure; NaN: undefined. For a share sign_test() has the exact p.
 std::vector<double> difference_p_values(int64_t samples, size_t figures, const Statistic& statistic,
                                         const BootstrapSettings& settings);
 

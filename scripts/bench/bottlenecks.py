@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes bottlenecks on purpose, asks the program what limits it, takes its advice, and compares with its prediction.
+"""Makes bottlenecks on purpose, follows the diagnosis that the program prints, and compares with its prediction.
 
     scripts/bench/bottlenecks.py                          # all; about eight minutes on two idle CPUs
     scripts/bench/bottlenecks.py --case one-worker --case tiny-batch

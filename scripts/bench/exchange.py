@@ -6,7 +6,7 @@
     scripts/bench/exchange.py --train build/release/apps/train --processes 2 --two-machines
 
 Trains ResNet-18 on synthetic images in three ways, in turn, --rounds times: exact with and without --overlap-exchange, and fast.
-Of each the last epoch is read: how long an update takes, what of that the ranks wait for their sums (the rank that waits
+The last epoch of each is read: how long an update takes, what of that the ranks wait for their sums (the rank that waits
 least: what others wait longer is for slower ranks), and the bytes that rank 0 sends. Hidden is 1 - (what is waited for with
 overlap) / (what is waited for without). The bytes of a ring are 2 (W - 1) / W of the gradients'. Medians of the rounds.
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Many small images: how long the scan takes with a cold page cache, what the list of samples costs in memory, and how
-often the storage is asked per image, loose and packed.
+often the storage is accessed per image, loose and packed.
 
     scripts/bench/many_files.py --train build/release/apps/train --work /tmp/many --images 100000
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train check`: what this machine is, how fast it really is, and what to set because of it.
+// `train check`: measures this machine and recommends settings.
 #include "commands/check/check.h"
 
 #include <ATen/Context.h>

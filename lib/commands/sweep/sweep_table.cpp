@@ -20,7 +20,7 @@ using core::format;
 using statistics::RunMean;
 
 constexpr double kAlpha = 0.05, kPower = 0.8;
-constexpr int64_t kMostMoreSeeds = 100;  // nobody runs more of them to tell two recipes apart
+constexpr int64_t kMostMoreSeeds = 100;  // more of them are not run to separate two recipes
 
 struct Row {
   size_t recipe = 0;
@@ -140,7 +140,7 @@ class TableMaker {
     power_ = settings;
   }
 
-  /// Student's intervals know no bounds; a percentage does.
+  /// Student's intervals have no bounds; a percentage has.
   void keep_in_range() {
     for (const auto& [name, metric] : config::eval_metric_choices()) {
       if (name != metric_) continue;

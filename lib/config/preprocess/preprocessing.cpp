@@ -229,7 +229,7 @@ Json probabilities_json(const Preprocessing& record) {
   return json;
 }
 
-/// Readers of version 1 know of one threshold and of no temperature.
+/// Readers of version 1 support one threshold and no temperature.
 int version_of(const Preprocessing& record) {
   return record.temperature != 1 || record.threshold.size() > 1 ? kVersion : 1;
 }

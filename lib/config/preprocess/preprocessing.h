@@ -46,7 +46,7 @@ struct Preprocessing {
   int64_t pose_bins = 66;
   double pose_range = 99;  ///< degrees
 
-  /// A side of an image after resizing, before the centre crop: floor(side / crop_pct), as timm has it.
+  /// A side of an image after resizing, before the centre crop: floor(side / crop_pct), like timm.
   int64_t enlarged(int64_t side) const;
 };
 

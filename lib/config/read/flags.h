@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a command line, parsed by the table and the syntax of the command. The only file that meets CLI11,
+// The words of a command line, parsed by the table and the syntax of the command. The only file that includes CLI11,
 // which sees every value as text and whose exit codes never leave it.
 #pragma once
 

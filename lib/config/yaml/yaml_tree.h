@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One YAML text as a small tree with line numbers. The only file that meets yaml-cpp, through its events, so
+// One YAML text as a small tree with line numbers. The only file that includes yaml-cpp, through its events, so
 // that anchors and aliases are refused before anything expands them.
 #pragma once
 

@@ -45,7 +45,7 @@ class SampleExaminer {
  public:
   SampleExaminer(const Source& source, const DecodeLimits& limits) : source_(source), limits_(limits) {}
 
-  /// Returns "" or why the sample is bad. Of a video every frame counts to the digest, and the one in the middle is
+  /// Returns "" or why the sample is bad. Every frame of a video counts to the digest, and the one in the middle is
   /// what the rest is about. Throws as Source::read().
   std::string examine(int64_t index, SampleFacts& facts);
   /// Gray pixels of the sample that was examined last, packed; empty where it holds numbers that are not bytes.

@@ -16,7 +16,7 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-/// The data set that was named, else the first of the usual names that is there.
+/// The data set that was named, else the first usual name that exists.
 std::string found_name(const Hdf5File& file, const std::string& train_split, const Hdf5Place& place,
                        const std::string& given, const std::vector<const char*>& usual, const char* option,
                        std::string& note) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of MP3 files, decoded by libmpg123 as libsndfile has it decode them, but without reading all headers in front
-// of an excerpt: where frames lie is kept. The only file that meets it.
+// Frames of MP3 files, decoded by libmpg123 as libsndfile does, but without reading all headers in front
+// of an excerpt: where frames lie is kept. The only file that includes it.
 #pragma once
 
 #include <sys/types.h>

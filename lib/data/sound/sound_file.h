@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Excerpts of sound files as mono samples of one rate: WAV, FLAC, Ogg and MP3 through libsndfile, resampled by libsoxr.
-// The only file that meets these.
+// The only file that includes these.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct SoundScratch {
   ~SoundScratch();
   SoundScratch& operator=(SoundScratch&&) = delete;  // not copied, not moved
 
-  bool checks_end = true;  ///< whether a file is cut short that is read; one that was whole need not be asked again
+  bool checks_end = true;  ///< whether a file is cut short that is read; one that was whole is not checked again
   bool has_rest = false;   ///< the last sound is bad, but what it still holds was written
   std::vector<float> interleaved, mono, resampled;
   std::unique_ptr<soxr, void (*)(soxr*)> resampler;

@@ -27,7 +27,7 @@ constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "b
                                          "gif", "pbm",  "pgm", "ppm",  "pnm", "pam", "jp2", "j2k",  "jpc", "jpx"};
 constexpr std::array kSoundExtensions = {"wav", "flac", "ogg", "mp3"};
 constexpr std::array kVideoExtensions = {"mp4", "m4v", "mov", "avi", "mkv", "webm"};
-// Files that lie beside images and are none. Anything else is taken for an image: its content decides.
+// Files that lie beside images and are none. Every other file is treated as an image: its content decides.
 constexpr std::array kOtherExtensions = {
     "txt",  "json", "jsonl", "csv",  "tsv", "xml", "yaml", "yml", "md",  "html", "htm",    "pdf", "py",
     "mat",  "npy",  "npz",   "pkl",  "h5",  "zip", "gz",   "tar", "db",  "ini",  "log",    "lnk", "sha256",

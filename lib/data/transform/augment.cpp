@@ -358,7 +358,7 @@ AugmentPlan make_augment_plan(const config::ResolvedDataOptions& data, const con
     plan.rand_augment_level = static_cast<int>(options.rand_augment[1]);
   }
   plan.policy = options.policy;
-  const std::vector<double>& jitter = options.color_jitter;  // one number is for the first three, as timm has it
+  const std::vector<double>& jitter = options.color_jitter;  // one number is for the first three, like timm
   const auto strength = [&jitter](size_t i) {
     return jitter.size() == 1 ? jitter[0] : i < jitter.size() ? jitter[i] : 0;
   };

@@ -67,7 +67,7 @@ SampleGeometry padded_box(const TransformPlan& plan, int source_width, int sourc
   return geometry;
 }
 
-/// torchvision Resize(short side) and CenterCrop; the short side is floor(side / crop_pct) as timm has it. An output
+/// torchvision Resize(short side) and CenterCrop; the short side is floor(side / crop_pct), like timm. An output
 /// that is not square lies within the smallest resized image that covers it, so enlarged: timm's ResizeKeepRatio, which
 /// rounds the longer side to the nearest, not down.
 SampleGeometry centre_window(const TransformPlan& plan, int source_width, int source_height,

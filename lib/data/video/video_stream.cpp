@@ -280,7 +280,7 @@ bool VideoStream::seek(int64_t time) {
 }
 
 bool VideoStream::leave_contents_out() {
-  // All times of the frames stand in the header then; those of VP8 alone say in themselves whether they are shown.
+  // All times of the frames stand in the header then; those of VP8 alone carry in themselves whether they are shown.
   if (outline_.container != VideoContainer::mp4 || outline_.is_fragmented) return false;
   if (stream().codecpar->codec_id == AV_CODEC_ID_VP8) return false;
   bytes_->leave_contents_out();
@@ -298,7 +298,7 @@ std::unique_ptr<AVCodecContext, AvDeleter> VideoStream::make_decoder(std::string
   if (decoder == nullptr || avcodec_parameters_to_context(decoder.get(), stream().codecpar) < 0) throw std::bad_alloc();
   decoder->thread_count = 1;
   decoder->pkt_timebase = stream().time_base;
-  // Before it takes memory. Rows are padded in it; the limit itself is asked about decoded frames.
+  // Before it takes memory. Rows are padded in it; the limit itself is applied to decoded frames.
   decoder->max_pixels = static_cast<int64_t>(limits_.max_megapixels * 1e6) + int64_t{64} * limits_.max_side;
   decoder->err_recognition = AV_EF_CRCCHECK | AV_EF_EXPLODE;
   // Without it frames may come out of their order, or not at all, before the decoder has seen how far they are apart.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packets and the decoder of the pictures of one video file. With video_pixels the only file that meets FFmpeg's
+// The packets and the decoder of the pictures of one video file. With video_pixels the only file that includes FFmpeg's
 // libraries.
 #pragma once
 

@@ -88,7 +88,7 @@ void dropout(const Operation& op) {
   op.set_result(op.tensor(0));
 }
 
-/// x times a weight [out, in], plus a bias ("": none). Of a matrix x as PyTorch's own exporter writes it: OpenCV 4.6
+/// x times a weight [out, in], plus a bias ("": none). For a matrix x as PyTorch's own exporter writes it: OpenCV 4.6
 /// reads Gemm with transB alone.
 std::string matrix_product(const Operation& op, const std::string& x, size_t x_rank, const torch::Tensor& weight,
                            const std::string& name, const std::string& bias) {

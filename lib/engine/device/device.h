@@ -74,7 +74,7 @@ void release_unused_memory(torch::Device device);
 
 /// The names that the driver's tools may have for a CUDA device, the first that they have being the right one: as a
 /// part of a card
-/// ("MIG-..."), as a card ("GPU-..."), by its place ("00000000:3b:00.0"). Of a part the place is that of the whole
+/// ("MIG-..."), as a card ("GPU-..."), by its place ("00000000:3b:00.0"). For a part the place is that of the whole
 /// card. None for the CPU.
 std::vector<std::string> driver_names(torch::Device device);
 /// "1b4e28ba-2fa1-11d2-883f-0016d3cca427" of 16 bytes.

@@ -42,7 +42,7 @@ class Decisions {
         keep_every_(keep_every),
         group_(group) {}
 
-  /// Once after every update. Of an epoch's last update only stop, report and evaluation are decided: the rest waits
+  /// Once after every update. For an epoch's last update only stop, report and evaluation are decided: the rest waits
   /// for after_epoch(). `bad_samples`: that this rank counts so far. `waited`: seconds, for other ranks in this update.
   Decision after_update(const RunProgress& at, bool is_last_of_epoch, int64_t bad_samples = 0, double waited = 0);
   /// Once at an epoch's end, with `at` moved on to the next epoch, or left in this one that a limit cut short.

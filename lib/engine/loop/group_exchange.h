@@ -24,7 +24,7 @@ int64_t share_bad_samples(data::Loader& loader, Group& group);
 /// predict() by all ranks of a group: `feed` of each has the batches that are congruent to its rank modulo the number
 /// of ranks. Every rank visits all batches in order, those of other ranks without their images, and counts the bad
 /// samples of all. All ranks make this call. Throws core::StopRequested on all of them when any was requested to stop;
-/// core::Error{data, peer_lost}. Of a single rank it is predict(), which looks for a stop by itself.
+/// core::Error{data, peer_lost}. For a single rank it is predict(), which looks for a stop by itself.
 void predict_sharded(Group& group, model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
                      config::TestTimeAugmentation tta, const BatchVisitor& visit);
 

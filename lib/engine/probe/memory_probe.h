@@ -45,10 +45,10 @@ struct ActivationModel {
   int64_t working_bytes(const BatchSizes& batches) const;
 };
 
-/// Forward and backward on a few images twice, fewer of larger ones; forward alone on as many. Large images are scouted
-/// with smaller ones first: where these show that 2 images cannot fit into `memory_bytes`, or would take longer than
-/// some seconds, their figures are extended by the area. Buffers, gradients and random state are as before afterwards.
-/// Throws Error{out_of_memory} when even 2 images do not fit.
+/// Forward and backward on a few images twice, fewer of larger ones; forward alone on as many. Large images are first
+/// estimated with smaller ones: where these show that 2 images cannot fit into `memory_bytes`, or would take longer
+/// than some seconds, their figures are extended by the area. Buffers, gradients and random state are as before
+/// afterwards. Throws Error{out_of_memory} when even 2 images do not fit.
 ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSettings& settings);
 
 /// For evaluation alone: the figures of training stay empty. Forward on a few images twice; images above 256 pixels are

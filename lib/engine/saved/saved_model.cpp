@@ -77,7 +77,7 @@ std::string metric_of_run(const CheckpointFiles& files, const std::vector<int64_
   return "";
 }
 
-/// A command asks for the same checkpoint several times.
+/// A command reads the same checkpoint several times.
 void note_once(const std::string& line) {
   static std::mutex mutex;
   static std::set<std::string> noted;

@@ -74,7 +74,7 @@ class GatheredSamples {
   statistics::EvaluatedSamples samples_;
 };
 
-// Samples of an evaluation to look at: those that the network is most wrong about, and some that are evenly spaced.
+// Samples of an evaluation to look at: those with the largest losses, and some that are evenly spaced.
 // Stays on the device until it is read.
 
 class WorstSamples {

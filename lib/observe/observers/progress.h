@@ -55,7 +55,7 @@ std::string metric_text(const engine::Metric& metric, int percent_digits);
 inline bool is_trivial(const std::string& name, double value) { return name == "top5" && value >= 100; }
 /// The measured part of a report: "loss 0.4123  top1 85.2%  lr 0.1  5,432 images/s  data wait 1%".
 std::vector<LinePart> report_parts(const engine::ReportEvent& event, const std::string& items = "images");
-/// GPU, VRAM, CPU and RAM, as far as they are known.
+/// GPU, VRAM, CPU and RAM, where available.
 std::vector<LinePart> resource_parts(const ResourceReading& reading);
 
 }  // namespace stoker::observe

@@ -98,7 +98,7 @@ class RunObservers {
   RunObservers(const ObservedRun& run, const std::string& run_dir, observe::Console& console);
   engine::Observer& observer();
   engine::BetweenUpdates& between_updates() { return diagnosing_; }
-  /// After the run: the samples that its best network was most wrong about.
+  /// After the run: the worst mistakes of its best network.
   void write_worst_samples(model::ImageModel& model, torch::Device device) const { worst_file_.write(model, device); }
   /// nullptr: no update is profiled.
   engine::OperatorRecorder* operators() { return operators_ ? &operators_->recorder() : nullptr; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// worst.json of a run: the samples that the best evaluation was most wrong about and some ordinary ones, as small
+// worst.json of a run: the worst mistakes of the best evaluation and some ordinary samples, as small
 // pictures for the report.
 #pragma once
 
