@@ -113,8 +113,8 @@ def missing_sources(text):
     """(line, path) of files of this tree that prose names between backticks and that do not exist; NAME and * stand for any."""
     for number, line, code in fences(text):
         for path in re.findall(r"`((?:lib|apps|tests|scripts|configs|docs)/[\w\-./*]*)`", line if code is False else ""):
-            pattern = re.sub("NAME", "*", path.rstrip("/"))
-            if not any(True for found in (pattern, f"{pattern}.*") for _ in ROOT.glob(found)) and "NAME" not in path:
+            pattern = path.rstrip("/").replace("NAME", "*")
+            if not any(any(ROOT.glob(name)) for name in (pattern, f"{pattern}.*")):
                 yield number, path
 
 

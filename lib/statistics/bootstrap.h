@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bootstrap: the confidence interval of a metric, from resamples of the samples, drawn with
+// Bootstrap: the confidence interval of a metric of some samples, from resamples of them that are drawn with
 // replacement.
 #pragma once
 

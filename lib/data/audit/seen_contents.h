@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which contents a source has given, as digests. A run compares them at the end of its first epoch: is the same image
-// in two splits? Costs well under a microsecond a read: of a long content only some pages are looked at. For a video
-// they are the frames that were read: two videos count as the same when these are.
+// in two splits? Costs well under a microsecond a read: of a long content only some pages are looked at. The content
+// of a video is its frames that were read: two videos count as the same when these are.
 #pragma once
 
 #include <atomic>

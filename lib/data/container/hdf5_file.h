@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data sets of an HDF5 file and their places. The only file that includes the library, on one thread and at the
+// The data sets of an HDF5 file and their places. The library is used on one thread and at the
 // start alone: samples are read without it.
 #pragma once
 

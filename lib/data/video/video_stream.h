@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packets and the decoder of the pictures of one video file. With video_pixels the only file that includes FFmpeg's
-// libraries.
+// The packets and the decoder of the pictures of one video file. FFmpeg's libraries are included here, in
+// video_pixels and in video_reader alone.
 #pragma once
 
 #include <cstdint>
