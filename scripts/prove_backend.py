@@ -294,19 +294,29 @@ def trains(args, folder):
         if code != 0 or not right:
             sys.exit(f"without a fault it ended with {code}: {line}")
         print(f"{precision}: without a fault: {right[-1]}; {line}", flush=True)
-        for kind, place, seed in itertools.product(args.kinds, args.places, range(args.seeds)):
+        def planted(kind, place, seed):
             name = f"{precision}-{kind}-{place}-{seed}"
             environment = {"LD_PRELOAD": str(args.library), "STOKER_FAULT": kind, "STOKER_FAULT_IN": place,
                            "STOKER_FAULT_SEED": str(seed)}
-            code, line, results, changed = trained(args, data, folder / name, folder / f"cache-{name}", environment)
-            tolerance = TOLERANCES[precision]
-            same = "the same" if results == right else f"the same to {tolerance}" if are_close(right, results, tolerance) else \
-                f"OTHERS {results[-1:]}"
-            good = code == CODE_REFUSED or (code == 0 and not same.startswith("OTHERS")) or not changed
-            is_good = is_good and good
-            verdict = "not in effect" if not changed else "refused" if code == CODE_REFUSED else f"exit {code}, results: {same}"
-            print(f"{precision:8} {kind:9} {place:12} seed {seed}: {'' if good else 'BAD: '}{verdict}: {line[:args.width]}",
-                  flush=True)
+            return trained(args, data, folder / name, folder / f"cache-{name}", environment)
+        cases = list(itertools.product(args.kinds, args.places, range(args.seeds)))
+        verdicts = collections.defaultdict(collections.Counter)
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            runs = pool.map(lambda case: planted(*case), cases)
+            for (kind, place, seed), (code, line, results, changed) in zip(cases, runs):
+                tolerance = TOLERANCES[precision]
+                same = "the same" if results == right else \
+                    f"the same to {tolerance}" if are_close(right, results, tolerance) else f"OTHERS {results[-1:]}"
+                good = code == CODE_REFUSED or (code == 0 and not same.startswith("OTHERS")) or not changed
+                is_good = is_good and good
+                verdict = "not in effect" if not changed else "refused" if code == CODE_REFUSED else \
+                    f"exit {code}, results: {same}"
+                verdicts[kind, place][verdict if good else "BAD"] += 1
+                print(f"{precision:8} {kind:9} {place:12} seed {seed}: {'' if good else 'BAD: '}{verdict}: {line[:args.width]}",
+                      flush=True)
+        for (kind, place), counts in verdicts.items():
+            print(f"{precision:8} {kind:9} {place:12} {sum(counts.values())} seeds: "
+                  + "; ".join(f"{verdict} {count}" for verdict, count in counts.most_common()), flush=True)
     return is_good
 
 
