@@ -259,7 +259,7 @@ def trained(args, data, run, cache, environment):
                                     "STOKER_FAULT_LOG": str(log), **environment})
     except subprocess.TimeoutExpired:
         return "hang", "", [], log.exists()
-    warning = next((line for line in ended.stderr.splitlines() if "backend" in line), "")
+    warning = next((line for line in ended.stderr.splitlines() if "computes wrongly" in line or "error:" in line), "")
     results = []
     summary = run / "summary.csv"
     if ended.returncode == 0 and summary.exists():
