@@ -17,8 +17,10 @@ class BackendTest : public ::testing::Test {
  protected:
   BackendTest() { write_idx(work_); }
 
-  /// Trains in float32 for one epoch; `fault` as tests/faulty_library has it, "" for none.
-  Ended trained(const std::string& fault, const Words& more = {}) const {
+  /// Trains in float32 for one epoch; `fault` as tests/faulty_library has it, "" for none. `where` and `seed`:
+  /// STOKER_FAULT_IN and STOKER_FAULT_SEED.
+  Ended trained(const std::string& fault, const Words& more = {}, const std::string& where = "convolution",
+                const std::string& seed = "0") const {
     Launch launch;
     launch.words = train_words({"--epochs", "1", "--no-amp"});
     launch.words.insert(launch.words.end(), more.begin(), more.end());
@@ -27,7 +29,8 @@ class BackendTest : public ::testing::Test {
     if (!fault.empty()) {
       launch.variables.push_back(std::string("LD_PRELOAD=") + STOKER_FAULTY);
       launch.variables.push_back("STOKER_FAULT=" + fault);
-      launch.variables.push_back("STOKER_FAULT_IN=convolution");
+      launch.variables.push_back("STOKER_FAULT_IN=" + where);
+      launch.variables.push_back("STOKER_FAULT_SEED=" + seed);
     }
     return run(launch);
   }
@@ -66,6 +69,12 @@ TEST_F(BackendTest, ALibraryThatCrashesTakesNothingWithIt) {
   const Ended ended = trained("SIGFPE", {"--batch-size", "8"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_TRUE(has(ended.err, ": SIGFPE")) << ended.err;
+}
+
+// The planted crash is in the product of a convolution of one image without oneDNN, which no batch of this run needs.
+TEST_F(BackendTest, NothingIsComputedBeforeTheProof) {
+  const Ended ended = trained("SIGFPE", {}, "product", /*seed=*/"18");
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
 }
 
 TEST_F(BackendTest, ARunOfOtherOptionsIsRefusedBeforeTheProof) {

@@ -187,17 +187,19 @@ std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& 
 }
 
 /// A network that halves its images often has no pixels left of small ones, and the error of LibTorch does not name the
-/// cause. Larger images always fit. What HDF5 files hold has its own shape.
-void require_images_large_enough(model::ImageModel& model, const config::ResolvedOptions& options) {
+/// cause. Larger images always fit. What HDF5 files hold has its own shape. Where the libraries are proven, it takes
+/// its images; a try here would compute with libraries that nobody has checked, and die of one that crashes.
+void require_images_large_enough(const config::ResolvedOptions& options) {
   constexpr int64_t kSideOfSmallImages = 64;  // pixels
   const config::ImageSize size = options.data.img_size;
   if (size.short_side() > kSideOfSmallImages || model::takes_clips(options.model.model)) return;
   if (options.data.dataset == config::DatasetType::hdf5) return;
   const torch::NoGradGuard no_gradients;
-  model.eval();
+  const std::shared_ptr<model::ImageModel> model = build_model(options, torch::kCPU);
+  model->eval();
   try {
     const engine::WithoutOnednn only_shapes;
-    model.forward(torch::zeros({1, options.data.in_chans, size.height, size.width}));
+    model->forward(torch::zeros({1, options.data.in_chans, size.height, size.width}));
   } catch (const c10::Error& error) {
     if (engine::is_out_of_memory(error)) throw;
     throw core::Error(core::ErrorKind::config,
@@ -205,7 +207,6 @@ void require_images_large_enough(model::ImageModel& model, const config::Resolve
                                    size.width, engine::short_text_of(error)),
                       "choose a larger --img-size, or another --model");
   }
-  model.train();
 }
 
 }  // namespace
@@ -213,7 +214,6 @@ void require_images_large_enough(model::ImageModel& model, const config::Resolve
 std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device) {
   torch::manual_seed(options.train.seed);
   std::shared_ptr<model::ImageModel> model = make_model_that_fits(model_spec(options));
-  require_images_large_enough(*model, options);
   model->to(device);
   if (options.precision.channels_last) model::to_channels_last(*model);
   return model;
@@ -299,8 +299,9 @@ void prove_backend(const config::ResolvedOptions& options, const NetworkUse& use
   const std::string found = from_root ? from_root(find) : find();
   if (!is_root) proof::follow(found);
   has_computed = true;
-  if (is_root && !proof::standing().unproven.empty()) {
-    build_model(options, torch::kCPU);  // a network that refuses its images is an error, and the only message
+  const bool is_unproven = !proof::standing().unproven.empty();
+  if (is_root && (is_unproven || proof::standing().was_off)) require_images_large_enough(options);
+  if (is_root && is_unproven) {
     core::log_warning("backend: the libraries are not proven: {}", proof::standing().unproven);
   }
   static std::string warned_of;
