@@ -294,17 +294,19 @@ def trains(args, folder):
         if code != 0 or not right:
             sys.exit(f"without a fault it ended with {code}: {line}")
         print(f"{precision}: without a fault: {right[-1]}; {line}", flush=True)
-        def planted(kind, place, seed):
+
+        def planted(case):
+            kind, place, seed = case
             name = f"{precision}-{kind}-{place}-{seed}"
             environment = {"LD_PRELOAD": str(args.library), "STOKER_FAULT": kind, "STOKER_FAULT_IN": place,
                            "STOKER_FAULT_SEED": str(seed)}
             return trained(args, data, folder / name, folder / f"cache-{name}", environment)
+
+        tolerance = TOLERANCES[precision]
         cases = list(itertools.product(args.kinds, args.places, range(args.seeds)))
         verdicts = collections.defaultdict(collections.Counter)
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            runs = pool.map(lambda case: planted(*case), cases)
-            for (kind, place, seed), (code, line, results, changed) in zip(cases, runs):
-                tolerance = TOLERANCES[precision]
+            for (kind, place, seed), (code, line, results, changed) in zip(cases, pool.map(planted, cases)):
                 same = "the same" if results == right else \
                     f"the same to {tolerance}" if are_close(right, results, tolerance) else f"OTHERS {results[-1:]}"
                 good = code == CODE_REFUSED or (code == 0 and not same.startswith("OTHERS")) or not changed
